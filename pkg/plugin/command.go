@@ -50,7 +50,9 @@ func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), process.SetMemoryLimit())
 	defer unwatch()
-	ctx, stop := write.InterruptContext(watched, func(ctx context.Context) { process.Abort(ctx, streams.ErrOut) })
+	ctx, stop := write.InterruptContext(watched, func(ctx context.Context) {
+		process.Abort(ctx, streams.ErrOut)
+	})
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))
@@ -240,7 +242,8 @@ func printBrief(out io.Writer, c *cobra.Command) {
 		}
 	}
 	fmt.Fprintf(out, "%s\n\nUsage:\n  %s [options]\n\nExamples:\n%s\n\n%s:\n%s\nUse \"%s --help\" for all options and examples.\n",
-		c.Short, c.UseLine(), strings.Join(examples[:min(len(examples), 3)], "\n\n"), topics[0].title, common.FlagUsages(), c.CommandPath())
+		c.Short, c.UseLine(), strings.Join(examples[:min(len(examples), 3)], "\n\n"), topics[0].title,
+		common.FlagUsages(), c.CommandPath())
 }
 
 // newOptionsCommand prints the flags that choose a cluster, which the help of the
@@ -291,21 +294,33 @@ type topic struct {
 // topics hold every flag of every command. Those that most runs need come first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
-		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector", "contexts", "for", "run", "file-name", "update", "init", "output", "explain", "save", "plan", "resume", "dry-run",
+		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector",
+		"contexts", "for", "run", "file-name", "update", "init", "output", "explain", "save", "plan",
+		"resume", "dry-run",
 		"yes", "watch", "write", "check",
 	}},
-	{"Policies", []string{"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry", "annotate", "engine-view"}},
-	{"Objects", []string{"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "field-selector", "git-diff", "skip-managed", "max-objects", "percent", "percent-seed", "shard", "variants", "seed", "expand", "unverified", "replication-controllers"}},
+	{"Policies", []string{
+		"only", "skip", "values", "strict", "assume-binding", "allow-unknown-kinds",
+		"allow-http", "allow-registry", "annotate", "engine-view",
+	}},
+	{"Objects", []string{
+		"offline", "kustomize", "recursive", "world", "exclude", "exclude-namespaces",
+		"field-selector", "git-diff", "skip-managed", "max-objects", "percent", "percent-seed", "shard", "variants",
+		"seed", "expand", "unverified", "replication-controllers",
+	}},
 	{"The request that policies see", []string{"operation", "request-user", "request-group"}},
 	{"Checks and writes", []string{
-		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts", "field-manager", "on-error", "max-failures",
-		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets", "journal-max-age", "journal-max-size", "plan-max-age",
+		"validate", "max-changes", "skip-rejected", "include-managed", "take-from", "force-conflicts",
+		"field-manager", "on-error", "max-failures",
+		"batch-size", "pause", "wait", "timeout", "concurrency", "events", "journal", "journal-secrets",
+		"journal-max-age", "journal-max-size", "plan-max-age",
 		"allow-secrets-in-files",
 	}},
 	{"The Job", []string{"apply", "schedule", "shards", "image", "claim"}},
 	{"Roles", []string{"name", "user", "group", "serviceaccount"}},
 	{"What is printed", []string{
-		"report", "write-reports", "metrics", "metrics-listen", "query", "template", "group-by", "list-all", "context-lines", "color", "show-secrets", "quiet", "exit-code",
+		"report", "write-reports", "metrics", "metrics-listen", "query", "template", "group-by", "list-all",
+		"context-lines", "color", "show-secrets", "quiet", "exit-code",
 	}},
 	{"Requests to the server", []string{"max-clusters-at-once", "chunk-size", "kube-api-qps", "kube-api-burst"}},
 }
@@ -324,7 +339,8 @@ func topicOf(flag string) (int, int) {
 func printHelp(out io.Writer, c *cobra.Command, root string) {
 	fmt.Fprintf(out, "%s\n\n", paragraph.ReplaceAllString(strings.TrimSpace(c.Long), "$1"))
 	if c.HasExample() {
-		fmt.Fprintf(out, "Examples:\n%s\n\n", strings.ReplaceAll(strings.TrimRight(c.Example, " \n"), "\n  \n", "\n\n"))
+		fmt.Fprintf(out, "Examples:\n%s\n\n", strings.ReplaceAll(strings.TrimRight(c.Example, " \n"),
+			"\n  \n", "\n\n"))
 	}
 	printFlags(out, c.LocalNonPersistentFlags())
 	fmt.Fprintf(out, "Usage:\n  %s [options]\n\nUse \"%s options\" for a list of global command-line options (applies to all commands).\n", c.UseLine(), root)

@@ -52,8 +52,11 @@ func (x completer) below(parent *cobra.Command) {
 		complete(c, "operation", cobra.FixedCompletions([]string{"auto", "CREATE", "UPDATE", "DELETE"}, nothing))
 		complete(c, "dry-run", cobra.FixedCompletions([]string{"none", "client", "server"}, nothing))
 		complete(c, "on-error", cobra.FixedCompletions([]string{flags.StopOnError, flags.ContinueOnError}, nothing))
-		complete(c, "for", cobra.FixedCompletions([]string{string(permission.Preview), string(permission.Explain), string(permission.Apply)}, nothing))
-		for _, name := range []string{"output", "group-by", "report", "color"} { // whose help, or type, lists their values
+		complete(c, "for",
+			cobra.FixedCompletions(
+				[]string{string(permission.Preview), string(permission.Explain), string(permission.Apply)}, nothing))
+		// whose help, or type, lists their values
+		for _, name := range []string{"output", "group-by", "report", "color"} {
 			complete(c, name, listedValues(name))
 		}
 		complete(c, "contexts", x.severalContexts)
@@ -62,7 +65,9 @@ func (x completer) below(parent *cobra.Command) {
 		complete(c, "exclude", several(x.objects))
 		complete(c, "only", several(x.rules))
 		complete(c, "skip", several(x.rules))
-		complete(c, "resume", func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		complete(c, "resume", func(_ *cobra.Command, _ []string, begun string) ([]string,
+			cobra.ShellCompDirective,
+		) {
 			return ofRuns(begun, func(r *journal.Run) string { // those that were cut off
 				if !r.Resumable() {
 					return ""
@@ -104,7 +109,8 @@ func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 		out, directive := values(c, args, begun)
 		return slices.DeleteFunc(slices.Clone(out), func(text string) bool {
 			name, description, _ := strings.Cut(text, "\t")
-			return name == "" || !strings.HasPrefix(text, begun) || strings.Contains("-~=", name[:1]) || strings.ContainsAny(text, special) || redact.EscapeLine(name+description) != name+description
+			return name == "" || !strings.HasPrefix(text, begun) || strings.Contains("-~=", name[:1]) ||
+				strings.ContainsAny(text, special) || redact.EscapeLine(name+description) != name+description
 		}), directive
 	}
 }
@@ -119,7 +125,9 @@ func listedValues(name string) cobra.CompletionFunc {
 			}
 			return nil, nothing
 		}
-		values := slices.DeleteFunc(listed(c, name), func(text string) bool { return !strings.HasPrefix(text, begun) })
+		values := slices.DeleteFunc(listed(c, name), func(text string) bool {
+			return !strings.HasPrefix(text, begun)
+		})
 		if slices.ContainsFunc(values, func(text string) bool { return strings.HasSuffix(text, "=") }) {
 			return values, nothing | cobra.ShellCompDirectiveNoSpace
 		}
@@ -179,7 +187,9 @@ func ofRuns(begun string, name func(*journal.Run) string) ([]string, cobra.Shell
 const nothing = cobra.ShellCompDirectiveNoFileComp
 
 // namespaces are those that the user may list.
-func (x completer) namespaces(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (x completer) namespaces(c *cobra.Command, _ []string,
+	begun string,
+) ([]string, cobra.ShellCompDirective) {
 	client, err := x.client()
 	if err != nil {
 		return nil, nothing
@@ -226,7 +236,9 @@ func clusters(c *clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Clus
 func users(c *clientcmdapi.Config) iter.Seq[string]    { return maps.Keys(c.AuthInfos) }
 
 // severalContexts are the same for --contexts, whose values may be joined by commas, and all.
-func (x completer) severalContexts(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (x completer) severalContexts(c *cobra.Command, args []string,
+	begun string,
+) ([]string, cobra.ShellCompDirective) {
 	out, directive := several(x.ofConfig(contexts))(c, args, begun)
 	return append(out, factory.AllContexts), directive
 }
@@ -257,8 +269,11 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
 	evaluate := flags.NewEvaluate(x.config)
-	evaluate.Policies, evaluate.Objects.None, evaluate.Quiet = flags.Policies{Paths: paths, FromCluster: installed}, !installed, true
-	w, err := factory.Open(&evaluate, genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, false, false)
+	evaluate.Policies, evaluate.Objects.None, evaluate.Quiet = flags.Policies{
+		Paths: paths, FromCluster: installed,
+	}, !installed, true
+	w, err := factory.Open(&evaluate, genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, false,
+		false)
 	if err != nil {
 		return nil, nothing
 	}
@@ -293,7 +308,8 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 	if err != nil {
 		return nil, nothing
 	}
-	if all, err := c.Flags().GetBool("all-namespaces"); mapping.Scope.Name() == meta.RESTScopeNameNamespace && (err != nil || !all) {
+	if all, err := c.Flags().GetBool("all-namespaces"); mapping.Scope.Name() == meta.RESTScopeNameNamespace &&
+		(err != nil || !all) {
 		if s.Namespace, _, err = x.config.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return nil, nothing
 		}

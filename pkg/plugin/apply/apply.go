@@ -48,7 +48,8 @@ type Options struct {
 	Executor *write.Executor
 	Events   *write.EventRecorder // nil records none
 	Record   *write.RecordedRun   // what is to be made; nil makes what is evaluated
-	program  string               // the name to type before a command that is suggested; empty for one cluster of several
+	// the name to type before a command that is suggested; empty for one cluster of several
+	program string
 
 	// What a watch makes later changes with, and what it is told of each change that is to be made.
 	factory  *factory.Factory
@@ -58,10 +59,8 @@ type Options struct {
 
 // NewCommand is `apply-existing`: it makes the changes that preview shows.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := Flags{
-		WriteFlags: WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Summary)},
-		Record:     flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Contexts: flags.NewContexts(), Events: true,
-	}
+	f := Flags{Record: flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Contexts: flags.NewContexts(), Events: true}
+	f.Evaluate, f.Write, f.Output = evaluate, flags.NewWrite(), flags.NewOutput(formats.Summary)
 	c := &cobra.Command{
 		Use:        preview.ApplyExisting + " [TYPE [NAME ...] | TYPE/NAME ...]",
 		SuggestFor: []string{"mutate", "patch", "write"},
@@ -166,7 +165,9 @@ var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an 
 var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename and -k/--kustomize work with preview only (its -o manifests prints the changed objects)")
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (*Options, error) {
 	if err := f.check(c); err != nil {
 		return nil, err
 	}
@@ -202,7 +203,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 		return nil, err
 	}
 	o.factory, o.recorded = w, run
-	o.Executor.Journal, err = NewJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Write.Options.Allowed, Run: run})
+	o.Executor.Journal, err = NewJournal(w, c, args, &f.Write,
+		journal.Header{Allowed: f.Write.Options.Allowed, Run: run})
 	return o, err
 }
 
@@ -211,7 +213,8 @@ func (f *Flags) check(c *cobra.Command) error {
 	if slices.ContainsFunc(offline, c.Flags().Changed) {
 		return errOffline
 	}
-	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, preview.WatchFormats()...))
+	err := errors.Join(f.Write.Validate(), flags.CheckFiles(c.Flags()),
+		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, preview.WatchFormats()...))
 	if f.Watch.On && !f.Yes {
 		err = errors.Join(err, errors.New("--watch writes each change as it comes, and cannot ask: add --yes"))
 	}
@@ -305,12 +308,14 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 
 // suggest prints the commands that may follow a run.
 func (o *Options) suggest(tally write.Tally) {
-	if drifted := tally.Outcomes[string(write.Drifted)]; drifted > 0 && o.Record != nil && len(o.Record.Command) > 0 {
+	if drifted := tally.Outcomes[string(write.Drifted)]; drifted > 0 && o.Record != nil &&
+		len(o.Record.Command) > 0 {
 		command := o.program
 		for _, word := range o.Record.Command {
 			command += " " + wording.ShellQuote(word)
 		}
-		fmt.Fprintf(o.Executor.ErrOut, "To plan %s again: %s\n", wording.Plural(drifted, "drifted object"), redact.EscapeLine(command))
+		fmt.Fprintf(o.Executor.ErrOut, "To plan %s again: %s\n", wording.Plural(drifted, "drifted object"),
+			redact.EscapeLine(command))
 	}
 	if journal := o.Executor.Writer.Journal; journal != nil && tally.Written > 0 {
 		fmt.Fprintf(o.Executor.ErrOut, "To undo: %s undo %s\n", o.program, wording.ShellQuote(journal.Name()))
@@ -341,7 +346,9 @@ func (o *Options) recordedTasks(ctx context.Context, e *evaluate.Run) (evaluatio
 	if n := o.Record.LeftOut; n > 0 {
 		fmt.Fprintf(o.Executor.ErrOut, "%s of the plan left for another run\n", wording.Plural(n, "change"))
 	}
-	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) })
+	shown, err := o.Record.Each(e.Rules(), func(c *engine.Change) error {
+		return o.Print(output.Evaluated{Change: c})
+	})
 	if err == nil {
 		err = o.Print(output.Summary{Summary: shown})
 	}
@@ -362,7 +369,9 @@ func (o *Options) recordEvents(ctx context.Context, t *write.Task, r *write.Resu
 func (o *Options) count(t *write.Task, r *write.Result) { o.Metrics.Written(r, t.Rules) }
 
 // recordedOptions returns the options of a run that a plan or a journal describes.
-func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *Options, err error) {
+func (f *Flags) recordedOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (_ *Options, err error) {
 	if f.Cluster == nil || !f.Cluster.shown { // else the plan is of these very flags
 		if err := f.Record.Check(c.Flags(), args, false); err != nil {
 			return nil, err
@@ -371,7 +380,8 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 	f.Policies.Recorded = true
 	if f.Resume != "" {
 		var err error
-		if f.Resume, err = journal.Find(f.Resume, flags.CurrentContext(f.Config), (*journal.Run).Resumable); err != nil {
+		if f.Resume, err = journal.Find(f.Resume, flags.CurrentContext(f.Config),
+			(*journal.Run).Resumable); err != nil {
 			return nil, err
 		}
 		if err := flags.CheckFiles(c.Flags(), f.Resume); err != nil {
@@ -412,7 +422,8 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string, streams generic
 	case resumed != nil:
 		o.Executor.ResumeJournal(resumed)
 	default:
-		o.Executor.Journal, err = NewJournal(w, c, args, &f.Write, journal.Header{Allowed: f.Write.Options.Allowed, Run: run.Run})
+		o.Executor.Journal, err = NewJournal(w, c, args, &f.Write,
+			journal.Header{Allowed: f.Write.Options.Allowed, Run: run.Run})
 	}
 	return o, err
 }
@@ -487,13 +498,15 @@ func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun
 	f.FieldManager = j.Header.FieldManager
 	f.Write.Options.Allow(j.Header.Allowed)
 	if writer != nil {
-		if err := writer.Resumed(journal.Resumed{Version: process.Release(), Arguments: typed(c, nil)}); err != nil {
+		if err := writer.Resumed(journal.Resumed{Version: process.Release(), Arguments: typed(c,
+			nil)}); err != nil {
 			return nil, nil, err
 		}
 	}
 	counts := j.Count()
 	fmt.Fprintf(w.Streams.ErrOut, "Resuming: %d done, %d failed, %d started with unknown outcome, %d not started\n",
-		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial], counts[journal.Planned])
+		counts[journal.Done], counts[journal.Failed], counts[journal.InDoubt]+counts[journal.Partial],
+		counts[journal.Planned])
 	if options := originalOptions(&j.Header); options != "" {
 		fmt.Fprintf(w.Streams.ErrOut, "With the options of the original run: %s\n", redact.EscapeLine(options))
 	}

@@ -39,7 +39,9 @@ type Contexts struct {
 }
 
 // toFleet returns the options of an apply-existing on several clusters.
-func (f *Flags) toFleet(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (_ *Contexts, err error) {
+func (f *Flags) toFleet(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (_ *Contexts, err error) {
 	if err := errors.Join(f.Write.Validate(), f.checkContexts(c)); err != nil {
 		return nil, err
 	}
@@ -47,9 +49,13 @@ func (f *Flags) toFleet(c *cobra.Command, args []string, streams genericiooption
 	if o.dir, err = f.fleetDirectory(); err != nil {
 		return nil, err
 	}
-	first := preview.Flags{Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true, Save: o.dir, Write: &f.Write}
+	first := preview.Flags{
+		Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true,
+		Save: o.dir, Write: &f.Write,
+	}
 	first.Metrics = "" // what is written is counted with it
-	if !formats.ForPeople(f.Output.Format) || slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
+	if !formats.ForPeople(f.Output.Format) ||
+		slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
 		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
 	}
 	if o.Options, err = first.ToOptions(c, args, streams); err != nil {
@@ -144,7 +150,9 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 
 // confirmFleet asks once about the runs on all clusters. Where there are more objects on one of them than
 // --max-changes, their total has to be typed.
-func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader, errOut io.Writer) error {
+func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader,
+	errOut io.Writer,
+) error {
 	prompt := write.NewPrompt(in, errOut, cluster.Info{})
 	prompt.Yes = f.Yes
 	objects, most := 0, f.Options.MaxChanges
@@ -164,7 +172,8 @@ func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.
 	if objects == 0 || f.Rehearses() {
 		return nil
 	}
-	question := fmt.Sprintf("Write %s on %s (%s)?", wording.Plural(objects, "object"), wording.Plural(len(where), "cluster"), engine.Few(where))
+	question := fmt.Sprintf("Write %s on %s (%s)?", wording.Plural(objects, "object"),
+		wording.Plural(len(where), "cluster"), engine.Few(where))
 	if len(many) == 0 {
 		return prompt.Confirm(ctx, question)
 	}

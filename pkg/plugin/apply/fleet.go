@@ -71,7 +71,9 @@ type WriteFlags struct {
 
 // NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about all of
 // them at first if it asks. Its runs share what is printed of all of them.
-func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, asks bool, streams genericiooptions.IOStreams) (*Fleet, error) {
+func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, asks bool,
+	streams genericiooptions.IOStreams,
+) (*Fleet, error) {
 	f.Policies.Recorded = true // each run has its own
 	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
 	if err != nil {
@@ -82,7 +84,10 @@ func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume s
 		contexts = append(contexts, run.Context)
 	}
 	options := factory.OnAll(w.WriteOptions(f.Output, engine.Request{}, f.Rehearsal()), contexts)
-	out := &Fleet{runs: runs, resume: resume, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut, format: f.Output.Format, metrics: preview.NewMetering(f.Metrics, "", c, nil)}
+	out := &Fleet{
+		runs: runs, resume: resume, goOn: f.OnError == flags.ContinueOnError, errOut: w.Streams.ErrOut,
+		format: f.Output.Format, metrics: preview.NewMetering(f.Metrics, "", c, nil),
+	}
 	if out.reports, err = w.Reports(f.Report, options, c.Flags().Changed("output")); err != nil {
 		return nil, err
 	}
@@ -257,8 +262,11 @@ func CheckDirectory(c *cobra.Command) error {
 }
 
 // runner returns what apply-existing does: on one cluster, or on several.
-func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (process.Runner, error) {
-	if err := errors.Join(f.Contexts.Check(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, preview.WatchFormats()...)); err != nil {
+func (f *Flags) runner(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (process.Runner, error) {
+	if err := errors.Join(f.Contexts.Check(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format,
+		preview.WatchFormats()...)); err != nil {
 		return nil, err
 	}
 	if f.Contexts.Given() {
@@ -268,7 +276,8 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 	if !f.Record.Given() || !plan.IsDirectory(dir) {
 		return f.ToOptions(c, args, streams)
 	}
-	err := errors.Join(f.Write.Validate(), CheckDirectory(c), f.Record.Check(c.Flags(), args, true), flags.CheckFiles(c.Flags()))
+	err := errors.Join(f.Write.Validate(), CheckDirectory(c), f.Record.Check(c.Flags(), args, true),
+		flags.CheckFiles(c.Flags()))
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +299,9 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
 // journal ends.
-func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.IOStreams) (ClusterRun, error) {
+func (f *Flags) planned(c *cobra.Command, path string,
+	streams genericiooptions.IOStreams,
+) (ClusterRun, error) {
 	p, err := plan.LoadOwn(path)
 	if err != nil {
 		return ClusterRun{}, err
@@ -299,7 +310,8 @@ func (f *Flags) planned(c *cobra.Command, path string, streams genericiooptions.
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record
-	out := ClusterRun{Context: p.Cluster.Context, Writes: write.FromPlan(p, path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
+	out := ClusterRun{Context: p.Cluster.Context, Writes: write.FromPlan(p,
+		path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
 		one.Cluster = m
 		return one.ToOptions(c, nil, streams)
 	}}

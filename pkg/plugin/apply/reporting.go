@@ -26,7 +26,9 @@ type Printers struct {
 
 // Writing returns the printers of a run that writes, and its executor, which reports to them: of the only
 // cluster, or of one of several.
-func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory, request engine.Request) (p Printers, x *write.Executor, err error) {
+func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory,
+	request engine.Request,
+) (p Printers, x *write.Executor, err error) {
 	options, m, format := w.WriteOptions(f.Output, request, f.Rehearsal()), f.Cluster, f.Output.Format
 	chosen := &output.HintCollector{Namespace: options.Context.Namespace, Selectors: f.Objects.SelectorFlags()}
 	if !f.Options.IncludeManaged {
@@ -84,7 +86,9 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 
 // NewJournal returns the function that begins the journal of a run, whose header has what is not the same for
 // all: the file that the flags name, or one in journal.Directory, where it removes those that are not to be kept.
-func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write, h journal.Header) (func() (*journal.Writer, error), error) {
+func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write,
+	h journal.Header,
+) (func() (*journal.Writer, error), error) {
 	h.ID, h.Command, h.Arguments, h.Started = journal.NewID(), c.Name(), typed(c, args), time.Now()
 	h.FieldManager, h.Secrets = f.FieldManager, f.JournalSecrets
 	path := f.Journal

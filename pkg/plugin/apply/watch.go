@@ -221,7 +221,8 @@ func (u *unmade) causing(c *change) []*watch.Event {
 			u.Report(fmt.Errorf("%s: %w", k, err)) // the kind is gone
 			continue
 		}
-		out = append(out, &watch.Event{Mapping: mapping, Operation: u.by.Request.Operation, Key: k, Time: time.Now()})
+		out = append(out,
+			&watch.Event{Mapping: mapping, Operation: u.by.Request.Operation, Key: k, Time: time.Now()})
 	}
 	return out
 }
@@ -241,7 +242,9 @@ func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 
 // write makes the changes that events cause, as a run with a journal of its own; of events that are evaluated again
 // those that are left, and no others: a rule that appends would append twice.
-func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.Each, events []*watch.Event) error {
+func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.Each,
+	events []*watch.Event,
+) error {
 	got, err := preview.EvaluateEvents(ctx, w.by.factory.Client, e, each)
 	if err != nil {
 		return err
@@ -270,8 +273,11 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.E
 }
 
 // make makes changes.
-func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, changes []*engine.Change, events []*watch.Event) error {
-	o.Executor.Journal, o.Executor.OnWrite, o.Executor.Command = w.record(e), o.recordEvents, w.command.CommandPath()
+func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, changes []*engine.Change,
+	events []*watch.Event,
+) error {
+	o.Executor.Journal, o.Executor.OnWrite, o.Executor.Command = w.record(e), o.recordEvents,
+		w.command.CommandPath()
 	if formats.ForPeople(w.Output.Format) {
 		if err := preview.PrintHeading(w.by.factory.Streams.Out, events); err != nil {
 			return err
@@ -298,7 +304,8 @@ func (w *watchWrites) record(e *evaluate.Run) func() (*journal.Writer, error) {
 		j, today := w.journal, time.Now().Format(time.DateOnly)
 		if j.Writer != nil {
 			size, broken := j.Size()
-			if most := w.JournalMaxSize.Value() / parts; broken == nil && j.of == w.by && j.day == today && (most == 0 || size < most) {
+			if most := w.JournalMaxSize.Value() / parts; broken == nil && j.of == w.by && j.day == today &&
+				(most == 0 || size < most) {
 				return j.Writer, nil
 			}
 			_ = j.Finish() // what was written is on the disk, or the run has ended with the error
@@ -306,7 +313,8 @@ func (w *watchWrites) record(e *evaluate.Run) func() (*journal.Writer, error) {
 		}
 		run := w.by.recorded
 		run.Created, run.Seed = e.World().Now, e.World().Seed
-		create, err := NewJournal(w.by.factory, w.command, w.args, &w.Write, journal.Header{Allowed: w.Write.Options.Allowed, Run: run})
+		create, err := NewJournal(w.by.factory, w.command, w.args, &w.Write,
+			journal.Header{Allowed: w.Write.Options.Allowed, Run: run})
 		if err != nil {
 			return nil, err
 		}
@@ -335,7 +343,9 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 
 // settled leaves out the changes of objects that never settle, which are refused, and reports each object once when
 // it is left out.
-func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event, left *unmade) []*engine.Change {
+func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event,
+	left *unmade,
+) []*engine.Change {
 	var out []*engine.Change
 	for _, c := range changes {
 		causes := causesOf(c)

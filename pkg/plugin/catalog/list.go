@@ -139,8 +139,10 @@ func (b *Builder) Policy(dialect string, d engine.Document) {
 		b.byName[key{d.Origin, u.GetKind() + " " + name}] = len(b.list.Policies)
 	}
 	b.list.Policies = append(b.list.Policies, Policy{
-		Dialect: dialect, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-		Origin: d.Origin, Deprecated: deprecation(u.GroupVersionKind()), Rules: []Rule{}, digest: sha256.Sum256(spec),
+		Dialect: dialect, APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(),
+		Name:   u.GetName(),
+		Origin: d.Origin, Deprecated: deprecation(u.GroupVersionKind()), Rules: []Rule{},
+		digest: sha256.Sum256(spec),
 	})
 }
 
@@ -151,7 +153,8 @@ func (b *Builder) Rule(d engine.Description) {
 		return
 	}
 	r := Rule{
-		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(append(slices.Clip(d.Matches), d.Requests...)), Targets: b.texts(d.Targets), Where: d.Where,
+		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(append(slices.Clip(d.Matches),
+			d.Requests...)), Targets: b.texts(d.Targets), Where: d.Where,
 		Existing: string(d.Existing), Changes: append([]string{}, d.Changes...), // not null
 	}
 	for _, e := range b.subresources[i] {
@@ -330,7 +333,8 @@ var deprecations = []struct{ group, version, kind, notice string }{
 // deprecation returns the notice for a deprecated kind or version; empty for others.
 func deprecation(gvk schema.GroupVersionKind) string {
 	for _, d := range deprecations {
-		if d.group == gvk.Group && (d.version == "" || d.version == gvk.Version) && (d.kind == "" || d.kind == gvk.Kind) {
+		if d.group == gvk.Group && (d.version == "" || d.version == gvk.Version) &&
+			(d.kind == "" || d.kind == gvk.Kind) {
 			return d.notice
 		}
 	}
@@ -343,7 +347,8 @@ func (l *List) deprecated() []string {
 	of := map[string][]*Policy{}
 	for i := range l.Policies {
 		p := &l.Policies[i]
-		if p.Deprecated == "" || slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" }) {
+		if p.Deprecated == "" ||
+			slices.ContainsFunc(p.Problems, func(x Problem) bool { return x.Field == "apiVersion" }) {
 			continue
 		}
 		if of[p.Deprecated] == nil {
@@ -425,11 +430,13 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	if b.Mapper == nil || !plain || s.Resource == "" && s.Group != "*" {
 		return nil
 	}
-	found, _ := b.Mapper.KindsFor(wanted) // an error says that they are not served, or not known without a cluster
+	// an error says that they are not served, or not known without a cluster
+	found, _ := b.Mapper.KindsFor(wanted)
 	var out []schema.GroupKind
 	for _, gvk := range found {
 		// No server has kinds of the group extensions any more: Kubernetes 1.22.
-		fits := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && gvk.Group != "extensions"
+		fits := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) &&
+			gvk.Group != "extensions"
 		if fits {
 			out = append(out, gvk.GroupKind())
 		}

@@ -83,7 +83,8 @@ func clusterTable(clusters []Cluster) string {
 	rows := [][]string{{"CLUSTER", "POLICIES", "RULES", "ERRORS", "PROBLEM"}}
 	for _, c := range clusters {
 		problem := wording.Cell(engine.Shorten(cmp.Or(c.Problem, "<none>"), problemShown))
-		rows = append(rows, []string{wording.Cell(c.Name), fmt.Sprint(c.Policies), fmt.Sprint(c.Rules), fmt.Sprint(c.Errors), problem})
+		rows = append(rows,
+			[]string{wording.Cell(c.Name), fmt.Sprint(c.Policies), fmt.Sprint(c.Rules), fmt.Sprint(c.Errors), problem})
 	}
 	return wording.Table(rows) + "\n"
 }

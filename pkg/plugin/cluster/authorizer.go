@@ -50,7 +50,8 @@ func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (eng
 }
 
 func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (engine.AccessDecision, error) {
-	answer, err := a.server.Raw(ctx, http.MethodPost, "/apis/"+authorizationv1.SchemeGroupVersion.String()+"/"+resource, body)
+	answer, err := a.server.Raw(ctx, http.MethodPost, "/apis/"+authorizationv1.SchemeGroupVersion.String()+"/"+
+		resource, body)
 	if err != nil {
 		return engine.AccessDecision{}, err
 	}
@@ -84,7 +85,8 @@ func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 
 func resourceAttributes(r engine.AccessRequest) *authorizationv1.ResourceAttributes {
 	out := &authorizationv1.ResourceAttributes{
-		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource,
+		Namespace: r.Namespace, Name: r.Name,
 	}
 	if r.FieldSelector != "" {
 		out.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}

@@ -27,7 +27,8 @@ type patientDiscovery struct {
 
 // GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
 func (d patientDiscovery) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
-	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList, failed map[schema.GroupVersion]error, err error,
+	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList,
+	failed map[schema.GroupVersion]error, err error,
 ) {
 	var broken error
 	err = d.client.retryRead(ctx, func() error {
@@ -68,7 +69,8 @@ func (c *Client) served(ctx context.Context) (*catalog, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	groups, lists, err := discovery.ToCachedDiscoveryInterfaceWithContext(c.discovery).ServerGroupsAndResourcesWithContext(ctx)
+	groups, lists, err := discovery.ToCachedDiscoveryInterfaceWithContext(
+		c.discovery).ServerGroupsAndResourcesWithContext(ctx)
 	var partial *discovery.ErrGroupDiscoveryFailed
 	errors.As(err, &partial)
 	if err != nil && (partial == nil || len(lists) == 0) {
@@ -146,7 +148,9 @@ func newResource(gv schema.GroupVersion, r *metav1.APIResource) *resource {
 		scope = meta.RESTScopeNamespace
 	}
 	return &resource{
-		mapping:  &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope},
+		mapping: &meta.RESTMapping{
+			Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope,
+		},
 		listable: slices.Contains(r.Verbs, "list"), watchable: slices.Contains(r.Verbs, "watch"),
 	}
 }
@@ -189,7 +193,8 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	}
 	served, err := c.served(ctx)
 	return err == nil && slices.ContainsFunc(served.names.Known, func(k engine.KnownKind) bool {
-		return k.GroupVersion().WithResource(k.Resource) == r.mapping.Resource && slices.Contains(k.Subresources, "status")
+		return k.GroupVersion().WithResource(k.Resource) == r.mapping.Resource &&
+			slices.Contains(k.Subresources, "status")
 	}), err
 }
 

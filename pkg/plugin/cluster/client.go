@@ -100,14 +100,18 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		info: infoOf(getter, config), warnings: o.Warnings,
 	}
 	c.Renew()
-	cached, err := getter.ToDiscoveryClient() // of which nothing but the cache of HTTP is used, which asks whether an answer still holds
+	// of which nothing but the cache of HTTP is used, which asks whether an answer still holds
+	cached, err := getter.ToDiscoveryClient()
 	if err != nil {
 		return nil, err
 	}
 	c.api = discovery.NewDiscoveryClient(cached.RESTClient())
 	c.discovery = memory.NewMemCacheClient(patientDiscovery{c.api, c})
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.discovery), c.discovery, nil)
-	c.mapper = &knownMapper{RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery)}
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(c.discovery),
+		c.discovery, nil)
+	c.mapper = &knownMapper{
+		RESTMapper: mapper, CategoryExpander: restmapper.NewDiscoveryCategoryExpander(c.discovery),
+	}
 	return c, nil
 }
 
@@ -135,7 +139,8 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	pace(config, o)
 	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	if o.Warnings != nil {
-		config.WarningHandlerWithContext = warner{rest.NewWarningWriter(o.Warnings, rest.WarningWriterOptions{Deduplicate: true})}
+		config.WarningHandlerWithContext = warner{rest.NewWarningWriter(o.Warnings,
+			rest.WarningWriterOptions{Deduplicate: true})}
 	}
 	if o.ReadOnly {
 		base, _, err := rest.DefaultServerUrlFor(config)
@@ -245,7 +250,8 @@ func loginOf(config *rest.Config, server *url.URL) {
 	bare := *server
 	bare.User = nil
 	config.Host = bare.String()
-	if config.Username == "" && config.BearerToken == "" && config.BearerTokenFile == "" && config.AuthProvider == nil && config.ExecProvider == nil {
+	if config.Username == "" && config.BearerToken == "" && config.BearerTokenFile == "" &&
+		config.AuthProvider == nil && config.ExecProvider == nil {
 		config.Username = server.User.Username()
 		config.Password, _ = server.User.Password()
 	}
@@ -305,7 +311,8 @@ func (t *paceTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.follows && response.Header.Get(flowcontrolapi.ResponseHeaderMatchedFlowSchemaUID) != "" {
 		t.limiter.fair.Store(true)
 	}
-	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
+	if response.StatusCode != http.StatusTooManyRequests &&
+		response.StatusCode < http.StatusInternalServerError {
 		return response, nil
 	}
 	if seconds, bad := strconv.Atoi(response.Header.Get("Retry-After")); bad == nil && seconds > 0 {

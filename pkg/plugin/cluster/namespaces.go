@@ -55,7 +55,9 @@ func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unst
 
 // inShard turns a listing of all namespaces into one for each namespace of a shard that it may be about.
 // Without the right to list namespaces it is left: what is in other shards is dropped by who lists.
-func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, queries []query, mayBeIn func(namespace string) bool) []query {
+func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, queries []query,
+	mayBeIn func(namespace string) bool,
+) []query {
 	if shard.Whole() || !r.namespaced() {
 		return queries
 	}
@@ -89,7 +91,9 @@ type RunReader struct {
 func (c *Client) Reader() RunReader { return RunReader{Client: c} }
 
 // List lists as Client.List does, in the namespaces of the shard alone.
-func (r RunReader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+func (r RunReader) List(ctx context.Context,
+	s engine.Selection,
+) iter.Seq2[*unstructured.Unstructured, error] {
 	return r.listIn(ctx, s, r.Shard)
 }
 
@@ -126,7 +130,8 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 	}
 	if err != nil {
 		err = fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err)
-		if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned { // however many sources of a run find the same
+		// however many sources of a run find the same
+		if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned {
 			s.options.Warn(err)
 		}
 	}

@@ -34,7 +34,9 @@ func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.U
 }
 
 // get is Get for a key of a resource.
-func (c *Client) get(ctx context.Context, r *resource, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+func (c *Client) get(ctx context.Context, r *resource,
+	key engine.ObjectKey,
+) (*unstructured.Unstructured, error) {
 	segments, err := objectPath(r, key)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,9 @@ type Patch struct {
 
 // Patch sends one PATCH with strict field validation, once, and returns the
 // server's answer.
-func (c *Client) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (*unstructured.Unstructured, error) {
+func (c *Client) Patch(ctx context.Context, key engine.ObjectKey,
+	p Patch,
+) (*unstructured.Unstructured, error) {
 	segments, err := c.pathOf(ctx, key)
 	if err != nil {
 		return nil, err
@@ -143,7 +147,9 @@ func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstru
 }
 
 // listIn is List for the namespaces of a shard.
-func (c *Client) listIn(ctx context.Context, s engine.Selection, shard engine.Shard) iter.Seq2[*unstructured.Unstructured, error] {
+func (c *Client) listIn(ctx context.Context, s engine.Selection,
+	shard engine.Shard,
+) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		resources, err := c.listable(ctx, s)
 		if err != nil {
@@ -152,14 +158,17 @@ func (c *Client) listIn(ctx context.Context, s engine.Selection, shard engine.Sh
 		}
 		known := uids{}
 		for _, r := range resources {
-			for _, q := range c.inShard(ctx, r, shard, []query{queryOf(s)}, func(namespace string) bool { return open(s.Namespace, namespace) }) {
+			for _, q := range c.inShard(ctx, r, shard, []query{queryOf(s)}, func(namespace string) bool {
+				return open(s.Namespace, namespace)
+			}) {
 				for page, err := range c.list(ctx, r, q) {
 					if err != nil {
 						yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
 						return
 					}
 					for _, u := range page.items {
-						wanted := open(s.Namespace, u.GetNamespace()) && open(s.Name, u.GetName()) && !known.again(string(u.GetUID()))
+						wanted := open(s.Namespace, u.GetNamespace()) && open(s.Name, u.GetName()) &&
+							!known.again(string(u.GetUID()))
 						if wanted && !yield(u, nil) {
 							return
 						}
@@ -195,7 +204,8 @@ func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource,
 	for _, versions := range cat.kinds {
 		i := slices.IndexFunc(versions, func(r *resource) bool {
 			gvk := r.mapping.GroupVersionKind
-			return selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && open(s.Version, gvk.Version) &&
+			return selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) &&
+				open(s.Version, gvk.Version) &&
 				s.MatchesResource(r.mapping.Resource.Resource) && r.listable && (r.namespaced() || open(s.Namespace, ""))
 		})
 		if i >= 0 {
@@ -214,7 +224,8 @@ func queryOf(s engine.Selection) query {
 	if q.fields = s.Fields; !selector.HasWildcard(s.Name) {
 		q = q.selecting(s.Name)
 	}
-	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 { // one of everything has no text
+	// one of everything has no text
+	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 {
 		q.labels = metav1.FormatLabelSelector(l)
 	}
 	return q
@@ -259,7 +270,8 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // writes reports whether a request writes one object of the resources that may be written.
 func (t readOnlyTransport) writes(r *http.Request, apiPath string) bool {
 	p := engine.NewAPIPath(apiPath)
-	return (r.Method == http.MethodPatch || r.Method == http.MethodDelete) && p.Name != "" && p.Subresource == "" && p.Clean == apiPath &&
+	return (r.Method == http.MethodPatch || r.Method == http.MethodDelete) && p.Name != "" &&
+		p.Subresource == "" && p.Clean == apiPath &&
 		slices.Contains(t.but, schema.GroupResource{Group: p.Group, Resource: p.Resource})
 }
 

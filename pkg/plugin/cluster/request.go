@@ -134,7 +134,9 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawLi
 
 func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 	request := c.rest.Get().AbsPath(collectionPath(r, q.namespace)...)
-	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {"continue", l.next}} {
+	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {
+		"continue", l.next,
+	}} {
 		if p[1] != "" {
 			request.Param(p[0], p[1])
 		}
@@ -171,7 +173,10 @@ func readList(body []byte, r *resource) (rawList, error) {
 	}
 	var list unstructured.UnstructuredList
 	list.SetUnstructuredContent(content)
-	out := rawList{next: list.GetContinue(), resourceVersion: list.GetResourceVersion(), remaining: -1, bytes: len(body)}
+	out := rawList{
+		next: list.GetContinue(), resourceVersion: list.GetResourceVersion(), remaining: -1,
+		bytes: len(body),
+	}
 	if remaining := list.GetRemainingItemCount(); remaining != nil {
 		out.remaining = *remaining
 	}

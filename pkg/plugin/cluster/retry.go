@@ -30,7 +30,10 @@ import (
 
 // DefaultBackoff allows ten attempts, with 8 to 16 seconds of waits between them.
 func DefaultBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 25 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 2500 * time.Millisecond}
+	return wait.Backoff{
+		Duration: 25 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10,
+		Cap: 2500 * time.Millisecond,
+	}
 }
 
 // maxRetryAfter is the longest Retry-After that is honoured. A server that asks for
@@ -184,7 +187,8 @@ func Cause(err error) string {
 		return ""
 	}
 	code := status.Status().Code
-	if name := webhook.FindStringSubmatch(status.Status().Message); name != nil && code >= http.StatusInternalServerError {
+	if name := webhook.FindStringSubmatch(status.Status().Message); name != nil &&
+		code >= http.StatusInternalServerError {
 		return "webhook " + name[1] + " cannot be called"
 	}
 	switch {
@@ -274,7 +278,8 @@ func Uncertain(ctx context.Context, err error) bool {
 		return status.Status().Code >= http.StatusInternalServerError
 	}
 	var network net.Error // a *url.Error is one
-	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) ||
 		strings.Contains(err.Error(), connectionGone)
 }
 
@@ -323,7 +328,9 @@ func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstruc
 const hurry = time.Second
 
 // Patch sends a patch as Client.Patch does. What has no answer soon, after others hung, is taken to hang on the same.
-func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch) (object *unstructured.Unstructured, err error) {
+func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
+	p Patch,
+) (object *unstructured.Unstructured, err error) {
 	again := func(answer error) bool {
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
 		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
@@ -333,7 +340,8 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch
 		if p.DryRun && stuck != nil {
 			p.Within = hurry
 		}
-		if object, err = c.Client.Patch(ctx, key, p); p.Within > 0 && (apierrors.IsTimeout(err) || Cause(err) == noAnswer) {
+		if object, err = c.Client.Patch(ctx, key, p); p.Within > 0 &&
+			(apierrors.IsTimeout(err) || Cause(err) == noAnswer) {
 			err = stuck
 		}
 		return err
@@ -342,7 +350,9 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey, p Patch
 }
 
 // Types returns the schema of a kind as Client.Types does.
-func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
+func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind,
+	refresh bool,
+) (managedfields.TypeConverter, error) {
 	return c.Client.Types(context.WithValue(ctx, retrying{}, c), gvk, refresh)
 }
 
@@ -355,7 +365,8 @@ type ReportClient struct {
 
 // Apply sends a server-side apply, which takes all fields of the object.
 func (c *ReportClient) Apply(ctx context.Context, key engine.ObjectKey, body []byte) error {
-	_, err := RetryingClient{Client: c.Client}.Patch(ctx, key, Patch{Type: types.ApplyPatchType, Body: body, FieldManager: c.FieldManager, Force: true})
+	_, err := RetryingClient{Client: c.Client}.Patch(ctx, key,
+		Patch{Type: types.ApplyPatchType, Body: body, FieldManager: c.FieldManager, Force: true})
 	return err
 }
 
@@ -366,11 +377,13 @@ func (c *ReportClient) Delete(ctx context.Context, key engine.ObjectKey, uid typ
 		return err
 	}
 	body, err := json.Marshal(metav1.DeleteOptions{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid},
+		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, http.MethodDelete, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body))
+	_, err = c.do(ctx, http.MethodDelete, c.rest.Delete().AbsPath(segments...).SetHeader("Content-Type",
+		runtime.ContentTypeJSON).Body(body))
 	return err
 }

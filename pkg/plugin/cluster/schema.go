@@ -44,12 +44,16 @@ func (c *Client) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engin
 }
 
 // Types is the part of Schema that a Writer needs; refresh reads it again.
-func (c *Client) Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error) {
+func (c *Client) Types(ctx context.Context, gvk schema.GroupVersionKind,
+	refresh bool,
+) (managedfields.TypeConverter, error) {
 	s, err := c.schema(ctx, gvk, refresh)
 	return s.Types, err
 }
 
-func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (engine.Schema, error) {
+func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind,
+	refresh bool,
+) (engine.Schema, error) {
 	s := &c.schemas
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +94,9 @@ func (c *Client) warnOfSchema(err error) {
 
 // openAPI reads a document through discovery, whose HTTP cache on disk saves
 // the next run the transfer. It returns nil if the server has no OpenAPI v3 at all.
-func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion, refresh bool) (*openapi.Document, error) {
+func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion,
+	refresh bool,
+) (*openapi.Document, error) {
 	published, err := c.publishedSchemas(ctx, refresh)
 	if err != nil {
 		return nil, err
@@ -110,7 +116,9 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion, refresh bo
 }
 
 // publishedSchemas are the documents that the server has, by their names.
-func (c *Client) publishedSchemas(ctx context.Context, refresh bool) (map[string]clientopenapi.GroupVersionWithContext, error) {
+func (c *Client) publishedSchemas(ctx context.Context,
+	refresh bool,
+) (map[string]clientopenapi.GroupVersionWithContext, error) {
 	if c.schemas.published != nil && !refresh {
 		return c.schemas.published, nil
 	}

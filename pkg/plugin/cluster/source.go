@@ -90,7 +90,9 @@ type chosenKind struct {
 }
 
 // choose finds the resources to list, and what is not known of them.
-func (s *source) choose(ctx context.Context, selections []engine.Selection) (chosen []chosenKind, unknown []error, err error) {
+func (s *source) choose(ctx context.Context,
+	selections []engine.Selection,
+) (chosen []chosenKind, unknown []error, err error) {
 	joined, err := engine.NewObjectFilter(selections, s.scope)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +128,8 @@ func (s *source) choose(ctx context.Context, selections []engine.Selection) (cho
 
 // open reports whether a selection leaves open which kinds the run reads.
 func (s *source) open(x engine.Selection) bool {
-	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) && (x.Resource == "" || selector.HasWildcard(x.Resource))
+	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) &&
+		(x.Resource == "" || selector.HasWildcard(x.Resource))
 }
 
 // unknownTo lists the groups whose kinds the server does not report, as far as a selection
@@ -137,14 +140,17 @@ func (s *source) unknownTo(served *catalog, selections []engine.Selection) []err
 		if slices.ContainsFunc(selections, func(x engine.Selection) bool {
 			return s.open(x) && selector.MatchWildcard(x.Group, gv.Group) && open(x.Version, gv.Version)
 		}) {
-			out = append(out, &engine.UnreadableError{What: "the kinds of " + gv.String(), Err: served.names.Unknown[gv]})
+			out = append(out,
+				&engine.UnreadableError{What: "the kinds of " + gv.String(), Err: served.names.Unknown[gv]})
 		}
 	}
 	return out
 }
 
 // kind yields the wanted objects of one kind; false when the stream is over.
-func (s *source) kind(ctx context.Context, k chosenKind, known uids, yield func(engine.Page, error) bool) bool {
+func (s *source) kind(ctx context.Context, k chosenKind, known uids,
+	yield func(engine.Page, error) bool,
+) bool {
 	queries := s.client.inShard(ctx, k.resource, s.scope.Shard, s.queries(k), k.MayBeIn)
 	read := 0
 	for len(queries) > 0 {
@@ -237,7 +243,8 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 		return s.client.list(ctx, k.resource, q)
 	}
 	return func(yield func(rawList, error) bool) {
-		u, err := s.client.get(ctx, k.resource, engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
+		u, err := s.client.get(ctx, k.resource,
+			engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
 		yield(rawList{items: []*unstructured.Unstructured{u}}, err)
 	}
 }
@@ -309,7 +316,9 @@ const Origin = "cluster"
 // but which one is for the policy to ask. Beside
 // what could be read, it returns an error, usually an *engine.UnreadableError, for
 // each kind that could not.
-func (c *Client) PolicyDocuments(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]engine.Document, []error) {
+func (c *Client) PolicyDocuments(ctx context.Context,
+	role func(schema.GroupKind) engine.Role,
+) ([]engine.Document, []error) {
 	served, err := c.served(ctx)
 	if err != nil {
 		return nil, []error{err}

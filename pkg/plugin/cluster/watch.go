@@ -51,7 +51,9 @@ type WatchEvent struct {
 // Watches returns what Source would read for selections, to be watched. Beside them it returns an
 // *engine.UnreadableError for each group whose kinds are not known, and for each kind that cannot be watched.
 // The error is one that ends a Source.
-func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []engine.Selection) ([]*Watched, []error, error) {
+func (c *Client) Watches(ctx context.Context, scope engine.Scope,
+	selections []engine.Selection,
+) ([]*Watched, []error, error) {
 	s := &source{client: c, scope: scope}
 	kinds, unknown, err := s.choose(ctx, selections)
 	if err != nil {
@@ -61,7 +63,8 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []e
 	for _, k := range kinds {
 		if !k.watchable {
 			unknown = append(unknown, &engine.UnreadableError{
-				What: "changes of " + k.mapping.Resource.GroupResource().String(), Err: errors.New("the server does not let them be watched"),
+				What: "changes of " + k.mapping.Resource.GroupResource().String(),
+				Err:  errors.New("the server does not let them be watched"),
 			})
 			continue
 		}
@@ -75,7 +78,9 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope, selections []e
 }
 
 // PolicyWatches returns the resources that PolicyDocuments reads, to be watched.
-func (c *Client) PolicyWatches(ctx context.Context, role func(schema.GroupKind) engine.Role) ([]*Watched, error) {
+func (c *Client) PolicyWatches(ctx context.Context,
+	role func(schema.GroupKind) engine.Role,
+) ([]*Watched, error) {
 	served, err := c.served(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +132,9 @@ func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 
 // List calls each with all objects as they are, until that fails, and returns the version from which they can
 // be watched. One that came on an earlier page may come again.
-func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error) {
+func (w *Watched) List(ctx context.Context,
+	each func(*unstructured.Unstructured) error,
+) (version string, err error) {
 	for page, err := range w.client.list(ctx, w.kind.resource, w.query) {
 		if err != nil {
 			return "", err
@@ -150,7 +157,9 @@ func (w *Watched) List(ctx context.Context, each func(*unstructured.Unstructured
 //
 // The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks
 // take is given up with the error of package transport.
-func (w *Watched) Watch(ctx context.Context, version string, opened func(), each func(WatchEvent) error) error {
+func (w *Watched) Watch(ctx context.Context, version string, opened func(),
+	each func(WatchEvent) error,
+) error {
 	request := w.client.rest.Get().AbsPath(collectionPath(w.kind.resource, w.query.namespace)...).
 		Param("watch", "true").Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
 		Param("timeoutSeconds", strconv.Itoa(int(watchTime.Seconds())))

@@ -44,7 +44,8 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		var unknown *engine.UnknownKindError
 		switch class := engine.ClassOf(w.Err); {
 		case !wants(&w), class == engine.AsksUser && p.UserNamed:
-		case installed && class == engine.UnknownPolicy: // an exception or binding of a policy that is not in the run
+		case installed && class == engine.UnknownPolicy:
+			// an exception or binding of a policy that is not in the run
 		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
 			idlers++
 		case class == engine.Note, class == engine.Refused && p.Refused && !p.Strict:
@@ -118,7 +119,9 @@ func (p *Policies) InUse() []engine.Document {
 		return nil
 	}
 	accepted := func(by []engine.Dialect, doc engine.Document) bool {
-		return slices.ContainsFunc(by, func(d engine.Dialect) bool { return d.Accepts(doc.Key.GroupKind) != engine.Foreign })
+		return slices.ContainsFunc(by, func(d engine.Dialect) bool {
+			return d.Accepts(doc.Key.GroupKind) != engine.Foreign
+		})
 	}
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(doc engine.Document) bool {
 		return doc.Key.IsSecret() || accepted(p.Dialects, doc) && !accepted(use, doc)
@@ -242,7 +245,8 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 func (p *Policies) existing() (names sets.Set[string], is func(name string) bool) {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
-	p.each(engine.Compilation{Warn: func(engine.CompileError) {}}, func(program engine.Program, problems []error) {
+	p.each(engine.Compilation{Warn: func(engine.CompileError) {
+	}}, func(program engine.Program, problems []error) {
 		if program != nil {
 			rules = append(rules, program.Rules()...)
 		}

@@ -144,7 +144,8 @@ func (r *Run) AsksForOld(rule engine.RuleRef) bool {
 			return false
 		}
 		text, err := json.Marshal(d.Object().Object)
-		return err != nil || slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) })
+		return err != nil ||
+			slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(string(text), word) })
 	})
 }
 
@@ -188,7 +189,8 @@ func (r *Run) World() *engine.World { return r.options.World }
 // prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options
-	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager, write.DefaultFieldManager), Unchecked: o.Unchecked}).Review
+	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager,
+		write.DefaultFieldManager), Unchecked: o.Unchecked}).Review
 	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
@@ -210,7 +212,8 @@ func (r *Run) Unexpanded(ctx context.Context) int {
 		return 0
 	}
 	if !r.workload && r.options.World.Document != nil {
-		for page, err := range r.options.Objects.Pages(ctx, workload.Selections([]engine.Selection{{Kind: "Pod"}})[1:]) {
+		for page, err := range r.options.Objects.Pages(ctx,
+			workload.Selections([]engine.Selection{{Kind: "Pod"}})[1:]) {
 			if err != nil || page.Len() > 0 {
 				r.workload = err == nil
 				break
@@ -292,7 +295,8 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 			o.Counts.Evaluated(c.ToShow())
 		}
 		o.Progress.Evaluated()
-		r.workload = r.workload || workload.Is(c.Subject.GroupKind) || c.Before != nil && workload.Controlled(c.Before)
+		r.workload = r.workload || workload.Is(c.Subject.GroupKind) || c.Before != nil &&
+			workload.Controlled(c.Before)
 		return emit(c)
 	})
 	summary.Settle()
@@ -338,7 +342,8 @@ func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*e
 	r.refused = v.refused
 	for _, why := range v.untried.All() {
 		r.untriedChanges += why.Count
-		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s", wording.Plural(why.Count, "change"), why.Names(), why.Text))
+		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s",
+			wording.Plural(why.Count, "change"), why.Names(), why.Text))
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
 	}
 	return err
@@ -387,7 +392,8 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	from, deletes := map[engine.RuleRef]engine.RuleRef{}, map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
 		from[d.Rule] = cmp.Or(d.From, d.Rule)
-		deletes[d.Rule] = r.options.Request.Operation != engine.OperationDelete && slices.Equal(d.Operations, []engine.Operation{engine.OperationDelete})
+		deletes[d.Rule] = r.options.Request.Operation != engine.OperationDelete &&
+			slices.Equal(d.Operations, []engine.Operation{engine.OperationDelete})
 	}
 	var out []engine.RuleRef
 	met := map[engine.RuleRef]bool{}
@@ -404,7 +410,8 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 // Incomplete reports whether something could not be read, compiled or evaluated, or whether the server
 // refused a change or could not try it.
 func (r *Run) Incomplete(s evaluation.Summary) bool {
-	return r.Broken() > 0 || s.Incomplete > 0 || r.refused+len(r.Unreadable())+len(r.options.Unread.Errs)+len(r.unmet)+len(r.untried) > 0
+	return r.Broken() > 0 || s.Incomplete > 0 || r.refused+len(r.Unreadable())+len(r.options.Unread.Errs)+
+		len(r.unmet)+len(r.untried) > 0
 }
 
 // Problems returns the reported errors that leave the run incomplete, other than those of

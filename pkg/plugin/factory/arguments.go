@@ -74,7 +74,8 @@ func Excluded(mapper meta.RESTMapper, objects, namespaces []string) ([]engine.Se
 		}
 	}
 	for _, name := range namespaces {
-		out = append(out, engine.Selection{Kind: "Namespace", Name: name}, engine.Selection{Group: "*", Kind: "*", Namespace: name})
+		out = append(out, engine.Selection{Kind: "Namespace", Name: name},
+			engine.Selection{Group: "*", Kind: "*", Namespace: name})
 	}
 	return out, nil
 }
@@ -145,7 +146,8 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	kinds, err := mapper.KindsFor(partial.WithVersion(""))
 	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
 		meant := engine.Nearest(partial.Resource, snapshot.Resources())
-		if kinds, _ := mapper.KindsFor(schema.GroupVersionResource{Group: partial.Group, Resource: meant}); len(kinds) == 0 {
+		if kinds, _ := mapper.KindsFor(schema.GroupVersionResource{Group: partial.Group, Resource: meant}); len(
+			kinds) == 0 {
 			meant = ""
 		}
 		return schema.GroupKind{}, &unknownTypeError{Type: text, Meant: meant}

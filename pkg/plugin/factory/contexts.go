@@ -21,7 +21,9 @@ const AllContexts = "all"
 // which they were typed, and what one wildcard matches in alphabetical order. Each is there once. One with an
 // empty name cannot be used, as with kubectl. It is an error if a name or a wildcard chooses none.
 func ContextsNamed(config *clientcmdapi.Config, typed []string) ([]string, error) {
-	known := slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool { return name == "" })
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool {
+		return name == ""
+	})
 	var out []string
 	for _, name := range typed {
 		found := matching(known, name)
@@ -45,7 +47,9 @@ func matching(known []string, name string) []string {
 	case !selector.HasWildcard(name):
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(known), func(context string) bool { return !selector.MatchWildcard(name, context) })
+	return slices.DeleteFunc(slices.Clone(known), func(context string) bool {
+		return !selector.MatchWildcard(name, context)
+	})
 }
 
 func unknown(known []string, name string) error {
@@ -67,7 +71,9 @@ func unknown(known []string, name string) error {
 // written, once. A proxy may serve several clusters at one address and tell them apart by the user, so
 // contexts with different users are kept. The notes say which contexts are left out, and which may have
 // objects in common.
-func DistinctContexts(config *clientcmdapi.Config, contexts []string, anyNamespace bool) (distinct, notes []string) {
+func DistinctContexts(config *clientcmdapi.Config, contexts []string,
+	anyNamespace bool,
+) (distinct, notes []string) {
 	type server struct{ address, certificate, proxy string }
 	type place struct {
 		server

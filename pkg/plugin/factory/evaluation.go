@@ -30,7 +30,9 @@ import (
 
 // Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
 // the types and names that the user typed.
-func (f *Factory) Evaluation(ctx context.Context, args []string, request engine.Request) (*evaluate.Options, error) {
+func (f *Factory) Evaluation(ctx context.Context, args []string,
+	request engine.Request,
+) (*evaluate.Options, error) {
 	o := f.Options(request)
 	var err error
 	if o.Documents, err = f.readPolicies(ctx, o, &f.Policies); err != nil {
@@ -107,7 +109,8 @@ func (f *Factory) complete(ctx context.Context, o *evaluate.Options, args []stri
 
 // checkExpand returns an error for types of which none is a workload.
 func checkExpand(o *evaluate.Options, scope engine.Scope) error {
-	if !o.Expand || len(scope.Only) == 0 || slices.ContainsFunc(scope.Only, func(k engine.ObjectKey) bool { return workload.Is(k.GroupKind) }) {
+	if !o.Expand || len(scope.Only) == 0 ||
+		slices.ContainsFunc(scope.Only, func(k engine.ObjectKey) bool { return workload.Is(k.GroupKind) }) {
 		return nil
 	}
 	return errors.New("--expand shows the Pods of workloads, and no type that is named is one: name the workloads, such as deployments")
@@ -120,14 +123,15 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed 
 		return nil
 	}
 	given := map[engine.ObjectKey]bool{}
-	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive}, func(d engine.Document) {
-		if engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy {
-			f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
-			return
-		}
-		given[d.Key.Named()] = true
-		o.Documents = append(o.Documents, d)
-	})
+	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive},
+		func(d engine.Document) {
+			if engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy {
+				f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
+				return
+			}
+			given[d.Key.Named()] = true
+			o.Documents = append(o.Documents, d)
+		})
 	if err != nil {
 		return err
 	}
@@ -141,8 +145,11 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed 
 }
 
 // readPolicies reads the policies that flags name, and reports those that cannot be read.
-func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Options, named *flags.Policies) ([]engine.Document, error) {
-	documents, broken, err := loadPolicies(ctx, named, f.Client, input.Policies{Reader: f.reader, Accepts: besidePolicies(o.Dialects), Warn: f.warnAt, Note: f.note})
+func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Options,
+	named *flags.Policies,
+) ([]engine.Document, error) {
+	documents, broken, err := loadPolicies(ctx, named, f.Client,
+		input.Policies{Reader: f.reader, Accepts: besidePolicies(o.Dialects), Warn: f.warnAt, Note: f.note})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +193,8 @@ func inputs(o *evaluate.Policies) func(schema.GroupKind) engine.Role {
 // openCluster sets what policies may read: the cluster, and over it the documents of files that are no
 // policies. These are not objects that a run may change.
 func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
-	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client, cluster.NewAuthorizer(f.Client), f.Client.Mapper()
+	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client,
+		cluster.NewAuthorizer(f.Client), f.Client.Mapper()
 	o.CheckKind = checkKind(ctx, &f.Policies, nil, f.Client, o.Documents)
 	role := besidePolicies(o.Dialects)
 	var over, documents []engine.Document
@@ -208,7 +216,8 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	if len(over) == 0 {
 		return nil
 	}
-	s, err := snapshot.Load(nil, snapshot.Options{World: over, Namespace: f.namespace(), Cluster: o.World.Mapper, Warn: f.warnAt})
+	s, err := snapshot.Load(nil,
+		snapshot.Options{World: over, Namespace: f.namespace(), Cluster: o.World.Mapper, Warn: f.warnAt})
 	if err != nil {
 		return err
 	}
@@ -231,14 +240,17 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 		fmt.Fprintf(f.Streams.ErrOut, "note: policies read these objects of files as if they were in the cluster; they are not written: %s\n", strings.Join(counts, ", "))
 	}
 	f.overlay = s.Over(f.Client.Reader())
-	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay, f.overlay.Existing(), s.Mapper()
+	o.World.Reader, o.World.Raw, o.World.Existing, o.World.Mapper = f.overlay, f.overlay,
+		f.overlay.Existing(), s.Mapper()
 	o.CheckKind = checkKind(ctx, &f.Policies, s, f.Client, o.Documents)
 	return nil
 }
 
 // openWorld sets what policies may read: the cluster, or the manifests together with the
 // objects in the policy files, and those that values describe.
-func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described []*unstructured.Unstructured) (meta.RESTMapper, error) {
+func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
+	described []*unstructured.Unstructured,
+) (meta.RESTMapper, error) {
 	if f.Client != nil {
 		if len(described) > 0 {
 			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
@@ -257,7 +269,10 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described 
 			*in = append(*in, d)
 		}
 	}
-	files := input.Files{Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize, Recursive: f.Objects.Recursive}
+	files := input.Files{
+		Paths: f.Objects.Filenames, Kustomize: f.Objects.Kustomize,
+		Recursive: f.Objects.Recursive,
+	}
 	err := f.readObjects(ctx, files, func(d engine.Document) { loader.Add(d); keep(&among, d) })
 	if err != nil {
 		return nil, err
@@ -273,7 +288,9 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options, described 
 		}
 	}
 	o.Documents = slices.Concat(amongWorld, among, o.Documents)
-	if f.snapshot, err = loader.Load(snapshot.Options{Namespace: f.namespace(), Warn: f.warnAt, Twice: f.Twice}); err != nil {
+	if f.snapshot, err = loader.Load(snapshot.Options{
+		Namespace: f.namespace(), Warn: f.warnAt, Twice: f.Twice,
+	}); err != nil {
 		return nil, err
 	}
 	o.World.Reader, o.World.Raw, o.World.Document = f.snapshot, f.snapshot, f.snapshot.Document
@@ -298,7 +315,9 @@ func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(en
 			add(d)
 		}
 	}
-	named := slices.DeleteFunc(append(slices.Clone(from.Paths), from.Kustomize), func(path string) bool { return path == "" })
+	named := slices.DeleteFunc(append(slices.Clone(from.Paths), from.Kustomize), func(path string) bool {
+		return path == ""
+	})
 	if len(errs) == 0 && !found && len(named) > 0 {
 		if i := slices.Index(named, "-"); i >= 0 {
 			named[i] = "standard input"
@@ -333,7 +352,8 @@ func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Doc
 			documents[i] = d
 		}
 		if gvk := d.Key.GroupVersionKind(); gvk.Kind != valuesKind || gvk.GroupVersion().String() != valuesVersion {
-			return nil, fmt.Errorf("--values: %s: %s of %s is not %s of %s", d.Origin, gvk.Kind, gvk.GroupVersion(), valuesKind, valuesVersion)
+			return nil, fmt.Errorf("--values: %s: %s of %s is not %s of %s", d.Origin, gvk.Kind, gvk.GroupVersion(),
+				valuesKind, valuesVersion)
 		}
 	}
 	if len(documents) == 0 {
@@ -378,7 +398,8 @@ func (f *Factory) Explain(o *evaluate.Options, args []string, all bool) error {
 	}
 	var named []engine.Selection
 	for _, k := range keys {
-		named = append(named, o.Scope.Narrow(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name}, o.World.Mapper)...)
+		named = append(named, o.Scope.Narrow(engine.Selection{Group: k.Group, Kind: k.Kind, Name: k.Name},
+			o.World.Mapper)...)
 	}
 	o.Objects, o.Triggers = asked{o.Objects, named}, asked{o.Triggers, named}
 	return nil
@@ -395,7 +416,9 @@ func (f *Factory) NoObject() error {
 // Comparison is Evaluation for two sides, each the policies that flags name: the options are those of
 // both, and the sides have the policies of each. The inputs of policies, such as exceptions, belong to the
 // side that they were read for; those of a cluster, or among the objects, to both.
-func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request, named [2]flags.Policies) (*evaluate.Options, [2]evaluate.Policies, error) {
+func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request,
+	named [2]flags.Policies,
+) (*evaluate.Options, [2]evaluate.Policies, error) {
 	var sides [2]evaluate.Policies
 	o := f.Options(request)
 	o.Annotate = false // the annotation names the policy

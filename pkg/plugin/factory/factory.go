@@ -46,13 +46,16 @@ type Factory struct {
 	progress *wording.Meter // nil shows none
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot // the objects of a run without a cluster
-	overlay  *snapshot.Overlay  // what policies read, where files lie over the cluster; nil for the cluster alone
-	unread   evaluate.UnreadInputs
+	// what policies read, where files lie over the cluster; nil for the cluster alone
+	overlay *snapshot.Overlay
+	unread  evaluate.UnreadInputs
 }
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
 // writes, or with none if the objects are manifests. It sends no request.
-func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets, writes bool) (*Factory, error) {
+func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets,
+	writes bool,
+) (*Factory, error) {
 	f, err := OpenShared(evaluate, streams, showSecrets)
 	if err != nil || evaluate.Objects.Offline() {
 		return f, err
@@ -61,11 +64,16 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 }
 
 // OpenShared makes a Factory for what the runs on several clusters share. It has no client.
-func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets bool) (*Factory, error) {
+func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams,
+	showSecrets bool,
+) (*Factory, error) {
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}
-	f := &Factory{Evaluate: evaluate, Streams: streams, stdout: streams.Out, ShowSecrets: showSecrets, reader: &input.Reader{Stdin: streams.In}}
+	f := &Factory{
+		Evaluate: evaluate, Streams: streams, stdout: streams.Out, ShowSecrets: showSecrets,
+		reader: &input.Reader{Stdin: streams.In},
+	}
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = redact.NewWriter(f.stderr)
@@ -146,7 +154,10 @@ func LogTo(out io.Writer) {
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
 	o.Out = f.Streams.Out
-	o.Context = output.Context{Version: process.Release(), Operation: string(request.Operation), Namespace: strings.Join(f.Namespaces(), ", ")}
+	o.Context = output.Context{
+		Version: process.Release(), Operation: string(request.Operation),
+		Namespace: strings.Join(f.Namespaces(), ", "),
+	}
 	if f.Client != nil {
 		info := f.Client.Info()
 		o.Context.Context, o.Context.Server, o.Context.User = info.Context, info.Server, info.User
@@ -191,12 +202,15 @@ func (f *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun 
 
 // Reports begins the reports; see formats.OpenReports.
 func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken bool) (*formats.Reports, error) {
-	return formats.OpenReports(report.Reports, formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
+	return formats.OpenReports(report.Reports,
+		formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
 }
 
 // PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the
 // Store is nil if it keeps none.
-func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string, stdoutTaken bool) (*formats.Reports, *report.Store, error) {
+func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string,
+	stdoutTaken bool,
+) (*formats.Reports, *report.Store, error) {
 	options := formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken}
 	store, api, err := f.store(ctx, args, report.Written)
 	if err != nil {

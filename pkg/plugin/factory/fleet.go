@@ -39,7 +39,9 @@ type Fleet struct {
 
 // OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two
 // that would evaluate the same objects are one. More are paths that each run reads beside those of the flags.
-func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams, showSecrets bool, more ...string) (*Fleet, error) {
+func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams,
+	showSecrets bool, more ...string,
+) (*Fleet, error) {
 	if !chosen.Given() {
 		one, err := Open(evaluate, streams, showSecrets, false)
 		return &Fleet{Factory: one}, err
@@ -61,7 +63,8 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams generic
 		f.note("--contexts", name+" is named twice; it is taken once")
 	}
 	var notes []string
-	f.Contexts, notes = DistinctContexts(&config, all, evaluate.Objects.AllNamespaces || shared.NamespacesTyped())
+	f.Contexts, notes = DistinctContexts(&config, all, evaluate.Objects.AllNamespaces ||
+		shared.NamespacesTyped())
 	for _, text := range notes {
 		f.note("--contexts", text)
 	}
@@ -175,7 +178,9 @@ func (c ClusterReports) Kinds() [2]schema.GroupVersionKind {
 }
 
 // Open returns a client that can write such reports and nothing else.
-func (c ClusterReports) Open(config *genericclioptions.ConfigFlags, client flags.Client) (*cluster.ReportClient, error) {
+func (c ClusterReports) Open(config *genericclioptions.ConfigFlags,
+	client flags.Client,
+) (*cluster.ReportClient, error) {
 	read, err := cluster.New(config, cluster.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -191,7 +196,8 @@ func (c ClusterReports) Open(config *genericclioptions.ConfigFlags, client flags
 		}
 		resources = append(resources, mapping.Resource.GroupResource())
 	}
-	write, err := cluster.New(config, cluster.Options{QPS: client.QPS, Burst: client.Burst, ReadOnly: true, But: resources})
+	write, err := cluster.New(config,
+		cluster.Options{QPS: client.QPS, Burst: client.Burst, ReadOnly: true, But: resources})
 	return &cluster.ReportClient{Client: write, FieldManager: c.Name}, err
 }
 
@@ -202,7 +208,9 @@ func (c ClusterReports) Options(scope engine.Scope) report.StoreOptions {
 }
 
 // store begins the reports of a run in the cluster; nil where none are wanted.
-func (f *Factory) store(ctx context.Context, args []string, written string) (*report.Store, report.PolicyReportAPI, error) {
+func (f *Factory) store(ctx context.Context, args []string,
+	written string,
+) (*report.Store, report.PolicyReportAPI, error) {
 	if written == "" {
 		return nil, report.PolicyReportAPI{}, nil
 	}

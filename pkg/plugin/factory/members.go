@@ -312,7 +312,8 @@ func kept(cluster string, e output.Event) output.Event {
 	case output.Evaluated:
 		c := keptChange(e.Change, cluster)
 		// No printer shows what a server counts for itself.
-		c.Before, c.After = redact.Trim(c.Before, c.Fields, redact.Stored), redact.Trim(c.After, c.Fields, redact.Stored)
+		c.Before, c.After = redact.Trim(c.Before, c.Fields, redact.Stored),
+			redact.Trim(c.After, c.Fields, redact.Stored)
 		if !c.Changed() {
 			c.Before, c.After = present(c.Before), present(c.After)
 		}
@@ -381,7 +382,9 @@ func (n *Notices) Flush(out io.Writer, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	place := func(one *ClustersError) int {
-		slices.SortFunc(one.Clusters, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+		slices.SortFunc(one.Clusters, func(a, b string) int {
+			return slices.Index(order, a) - slices.Index(order, b)
+		})
 		return slices.Index(order, one.Clusters[0])
 	}
 	slices.SortStableFunc(n.said.all, func(a, b *ClustersError) int { return place(a) - place(b) })

@@ -64,7 +64,8 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 			return out, err
 		}
 		files.Cluster = f.Client.Mapper()
-	} else if err := f.readObjects(ctx, input.Files{Paths: slices.Concat(f.Objects.Filenames, f.Objects.World), Recursive: f.Objects.Recursive}, func(d engine.Document) {
+	} else if err := f.readObjects(ctx, input.Files{Paths: slices.Concat(f.Objects.Filenames,
+		f.Objects.World), Recursive: f.Objects.Recursive}, func(d engine.Document) {
 		files.World = append(files.World, d)
 	}); err != nil {
 		return out, err
@@ -86,16 +87,22 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 }
 
 // loadPolicies reads the policies that flags name, with a client if some are installed.
-func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client, from input.Policies) ([]engine.Document, []error, error) {
+func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client,
+	from input.Policies,
+) ([]engine.Document, []error, error) {
 	if from.Paths = named.Paths; named.FromCluster {
-		from.FromCluster = func(ctx context.Context) ([]engine.Document, []error) { return c.PolicyDocuments(ctx, from.Accepts) }
+		from.FromCluster = func(ctx context.Context) ([]engine.Document, []error) {
+			return c.PolicyDocuments(ctx, from.Accepts)
+		}
 	}
 	return from.Load(ctx)
 }
 
 // checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user
 // takes for known, and those of the policies themselves.
-func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client, policies []engine.Document) func(engine.KindName) error {
+func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client,
+	policies []engine.Document,
+) func(engine.KindName) error {
 	if f.Recorded {
 		return nil // it was checked when it was recorded
 	}
@@ -103,12 +110,15 @@ func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot,
 	for _, d := range policies {
 		resource, _ := meta.UnsafeGuessKindToResource(d.Key.GroupVersionKind())
 		known := engine.KnownKind{GroupVersionKind: d.Key.GroupVersionKind(), Resource: resource.Resource}
-		if !slices.ContainsFunc(own.Known, func(k engine.KnownKind) bool { return k.GroupVersionKind == known.GroupVersionKind }) {
+		if !slices.ContainsFunc(own.Known, func(k engine.KnownKind) bool {
+			return k.GroupVersionKind == known.GroupVersionKind
+		}) {
 			own.Known = append(own.Known, known)
 		}
 	}
 	return func(n engine.KindName) error {
-		if own.Check(n) == nil || f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) || c != nil && files != nil && files.CheckKind(n) == nil {
+		if own.Check(n) == nil || f.AllowsUnknown(n.Name()) || f.AllowsUnknown(n.String()) || c != nil &&
+			files != nil && files.CheckKind(n) == nil {
 			return nil
 		}
 		if c != nil {

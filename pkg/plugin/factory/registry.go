@@ -49,14 +49,18 @@ func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Im
 	defer cancel()
 	image, err := c.image(within, ref)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = &transport.LimitError{Answer: "the answer of " + ref.Context().RegistryStr(), Limit: fmt.Sprintf("was given up: it takes longer than %s", timeout)}
+		err = &transport.LimitError{
+			Answer: "the answer of " + ref.Context().RegistryStr(),
+			Limit:  fmt.Sprintf("was given up: it takes longer than %s", timeout),
+		}
 	}
 	return image, err
 }
 
 func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.Image, error) {
 	keychain := cmp.Or[authn.Keychain](c.Keychain, authn.DefaultKeychain)
-	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithUserAgent(c.UserAgent),
+	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain),
+		remote.WithUserAgent(c.UserAgent),
 		remote.WithTransport(c.lookups()))
 	if err != nil {
 		return engine.Image{}, err
@@ -66,8 +70,9 @@ func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.
 		return engine.Image{}, err
 	}
 	out := engine.Image{
-		Registry: ref.Context().RegistryStr(), Repository: ref.Context().RepositoryStr(), Identifier: ref.Identifier(),
-		Resolved: ref.Context().Name() + "@" + found.Digest.String(),
+		Registry: ref.Context().RegistryStr(), Repository: ref.Context().RepositoryStr(),
+		Identifier: ref.Identifier(),
+		Resolved:   ref.Context().Name() + "@" + found.Digest.String(),
 	}
 	if found.MediaType.IsIndex() {
 		out.ManifestList = found.Manifest

@@ -53,10 +53,11 @@ func (f *Factory) Part(args []string) (*engine.Scope, error) {
 // would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
 // no namespace.
 func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
-	if f.Client == nil || (len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, func(key engine.ObjectKey) bool {
-		mapping, err := mapper.RESTMapping(key.GroupKind)
-		return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	})) {
+	if f.Client == nil ||
+		(len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, func(key engine.ObjectKey) bool {
+			mapping, err := mapper.RESTMapping(key.GroupKind)
+			return err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		})) {
 		return nil
 	}
 	for _, name := range scope.Namespaces {
@@ -132,7 +133,9 @@ func (f *Factory) Namespaces() []string {
 // read wherever the policies say; where the user may not read that, in the namespaces of the scope.
 func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 	if f.Client != nil && f.Objects.AllNamespaces {
-		o.Narrower = func(ctx context.Context, lacking []permission.Need) string { return f.narrower(ctx, o.World, lacking) }
+		o.Narrower = func(ctx context.Context, lacking []permission.Need) string {
+			return f.narrower(ctx, o.World, lacking)
+		}
 	}
 	o.Scope, o.Objects = &scope, f.source(scope, nil)
 	o.Triggers = o.Objects
@@ -148,7 +151,9 @@ func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 	policies := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
 		return isInstalled(d) || engine.RoleOf(d.Key.GroupKind, o.Dialects) != engine.Policy
 	})
-	o.Triggers = installing{o.Triggers, policies, o.World, scope.Request, snapshot.Options{Namespace: f.namespace(), Cluster: o.World.Mapper}}
+	o.Triggers = installing{o.Triggers, policies, o.World, scope.Request, snapshot.Options{
+		Namespace: f.namespace(), Cluster: o.World.Mapper,
+	}}
 }
 
 // installing also streams the policies of files that rules name as triggers, unless they are there: a policy
@@ -170,12 +175,15 @@ func (s installing) Pages(ctx context.Context, selections []engine.Selection) it
 			}
 		}
 		var policies snapshot.Loader
-		named := slices.DeleteFunc(slices.Clone(selections), func(s engine.Selection) bool { return s.Kind == "*" && (s.Resource == "" || s.Resource == "*") })
+		named := slices.DeleteFunc(slices.Clone(selections), func(s engine.Selection) bool {
+			return s.Kind == "*" && (s.Resource == "" || s.Resource == "*")
+		})
 		for _, d := range s.policies {
 			if !slices.ContainsFunc(named, func(s engine.Selection) bool { return s.MatchesName(d.Key) }) {
 				continue
 			}
-			if _, err := s.world.ReadsExisting().Get(ctx, d.Key); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			if _, err := s.world.ReadsExisting().Get(ctx, d.Key); apierrors.IsNotFound(err) ||
+				meta.IsNoMatchError(err) {
 				policies.Add(d)
 			}
 		}
@@ -184,7 +192,8 @@ func (s installing) Pages(ctx context.Context, selections []engine.Selection) it
 			yield(nil, err)
 			return
 		}
-		for page, err := range found.Source(engine.Scope{ClusterScoped: true, Request: s.request}).Pages(ctx, named) {
+		for page, err := range found.Source(engine.Scope{ClusterScoped: true, Request: s.request}).Pages(ctx,
+			named) {
 			if !yield(page, err) {
 				return
 			}
@@ -197,21 +206,25 @@ func (f *Factory) source(scope engine.Scope, fallback []string) engine.Source {
 	if f.snapshot != nil {
 		return f.snapshot.Source(scope)
 	}
-	return f.Client.Source(scope, cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed, Fallback: fallback})
+	return f.Client.Source(scope,
+		cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed, Fallback: fallback})
 }
 
 // filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in
 // its usual place, if any policy is Kyverno's, and sets what they keep its policies from: not
 // from objects that the user named. An error is reported only if Kyverno is installed.
 func (f *Factory) filtered(ctx context.Context, o *evaluate.Options, scope engine.Scope) {
-	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool { return dialects.OfKyverno(d) && len(o.Of(d)) > 0 }) {
+	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool {
+		return dialects.OfKyverno(d) && len(o.Of(d)) > 0
+	}) {
 		return
 	}
 	filters, err := readFilters(ctx, o.World.Reader)
-	if err != nil && f.Client != nil && slices.ContainsFunc(permission.KyvernoKinds(), func(kind schema.GroupKind) bool {
-		_, err := f.Client.Mapper().RESTMapping(kind)
-		return err == nil
-	}) {
+	if err != nil && f.Client != nil &&
+		slices.ContainsFunc(permission.KyvernoKinds(), func(kind schema.GroupKind) bool {
+			_, err := f.Client.Mapper().RESTMapping(kind)
+			return err == nil
+		}) {
 		f.leave(fmt.Errorf("cannot read which objects Kyverno ignores: %w", err))
 	}
 	if len(filters) == 0 {
@@ -250,9 +263,10 @@ func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permi
 	served, _ := f.Client.Served(ctx) // or else nothing could have been refused
 	for _, m := range served {
 		r := m.Resource.GroupResource()
-		if m.Scope.Name() == meta.RESTScopeNameNamespace && slices.ContainsFunc(lacking, func(n permission.Need) bool {
-			return n.Verb == "list" && n.Namespace == "" && n.Group == r.Group && n.Resource == r.Resource
-		}) {
+		if m.Scope.Name() == meta.RESTScopeNameNamespace &&
+			slices.ContainsFunc(lacking, func(n permission.Need) bool {
+				return n.Verb == "list" && n.Namespace == "" && n.Group == r.Group && n.Resource == r.Resource
+			}) {
 			refused = append(refused, r)
 		}
 	}
@@ -262,7 +276,8 @@ func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permi
 	known := f.knownNamespaces(ctx)
 	found := slices.DeleteFunc(known[:min(len(known), maxAsked/len(refused))], func(namespace string) bool {
 		return slices.ContainsFunc(refused, func(r schema.GroupResource) bool {
-			decision, err := w.Access.Authorize(ctx, engine.AccessRequest{Verb: "list", Group: r.Group, Resource: r.Resource, Namespace: namespace})
+			decision, err := w.Access.Authorize(ctx,
+				engine.AccessRequest{Verb: "list", Group: r.Group, Resource: r.Resource, Namespace: namespace})
 			return err != nil || !decision.Allowed
 		})
 	})

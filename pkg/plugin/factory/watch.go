@@ -23,7 +23,9 @@ import (
 type Followers struct{ Objects, Targets, Params []*watch.Follower }
 
 // Followers returns those of a run. Kinds that are not known are reported.
-func (f *Factory) Followers(ctx context.Context, o *evaluate.Options, r *evaluate.Run) (out Followers, unknown []error, err error) {
+func (f *Factory) Followers(ctx context.Context, o *evaluate.Options,
+	r *evaluate.Run,
+) (out Followers, unknown []error, err error) {
 	everywhere := engine.Scope{ClusterScoped: true}
 	scope := everywhere
 	own, triggers := r.Selections()
@@ -126,7 +128,9 @@ func (f *Factory) Files() []string {
 
 // Events returns the sources of a run over events, and its world: the cluster as it is now. Whatever is there triggers
 // the changes of targets.
-func (f *Factory) Events(o *evaluate.Options, events []*watch.Event) (objects *watch.Source, triggers engine.Source, w *engine.World) {
+func (f *Factory) Events(o *evaluate.Options,
+	events []*watch.Event,
+) (objects *watch.Source, triggers engine.Source, w *engine.World) {
 	f.Client.Renew()
 	world := *o.World
 	w = &world

@@ -31,10 +31,12 @@ func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) 
 	prompt.Yes = with.Yes || with.Rehearses()
 	patience := &cluster.Patience{Waiting: func(cause string) { f.progress.WaitingFor("the server: " + cause) }}
 	return &write.Executor{
-		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt, Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
+		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt,
+		Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
 		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 		Writer: &write.Writer{
-			Server: cluster.RetryingClient{Client: f.Client, Patience: patience}, Patience: patience, Manager: with.FieldManager,
+			Server: cluster.RetryingClient{Client: f.Client, Patience: patience}, Patience: patience,
+			Manager: with.FieldManager,
 			Allowed: with.Options.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
 	}
@@ -72,7 +74,10 @@ func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Optio
 	if err != nil {
 		return plan.Run{}, err
 	}
-	run := plan.Run{Cluster: here, Version: process.Release(), Created: o.World.Now, Seed: o.World.Seed, Choice: f.choice(args, o.Request)}
+	run := plan.Run{
+		Cluster: here, Version: process.Release(), Created: o.World.Now, Seed: o.World.Seed,
+		Choice: f.choice(args, o.Request),
+	}
 	run.Documents, run.Digest, err = plan.DocumentsOf(o.InUse(), isInstalled)
 	return run, err
 }
@@ -82,7 +87,10 @@ func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Optio
 func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	info := f.Client.Info()
 	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: metav1.NamespaceSystem}
+	key := engine.ObjectKey{
+		GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1",
+		Name: metav1.NamespaceSystem,
+	}
 	system, err := cluster.RetryingClient{Client: f.Client}.Get(ctx, key)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
@@ -97,12 +105,14 @@ func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 // choice returns what the user chose, with what follows from the kubeconfig.
 func (f *Factory) choice(args []string, r engine.Request) plan.Choice {
 	return plan.Choice{
-		Types: args, Namespace: strings.Join(f.Namespaces(), ","), ClusterScoped: !f.NamespacesTyped() || f.Objects.AllNamespaces,
+		Types: args, Namespace: strings.Join(f.Namespaces(), ","), ClusterScoped: !f.NamespacesTyped() ||
+			f.Objects.AllNamespaces,
 		Exclude: f.Objects.Exclude, ExcludeNamespaces: f.Objects.ExcludeNamespaces,
 		Selector: f.Objects.Selector, FieldSelector: f.Objects.FieldSelector,
 		Percent: f.Canary.Percent, PercentSeed: f.Canary.PercentSeed, Shard: f.Canary.Shard,
 		Operation: r.Operation, User: r.User.Username, Groups: r.User.Groups,
-		Only: f.Policies.Rules.Only, Skip: f.Policies.Rules.Skip, Annotate: f.Annotate, AssumeBinding: f.Policies.AssumeBinding, FromCluster: f.Policies.FromCluster,
+		Only: f.Policies.Rules.Only, Skip: f.Policies.Rules.Skip, Annotate: f.Annotate,
+		AssumeBinding: f.Policies.AssumeBinding, FromCluster: f.Policies.FromCluster,
 		AllowHTTP: f.Context.AllowHTTP, AllowRegistry: f.Context.AllowRegistry,
 	}
 }
@@ -126,7 +136,8 @@ func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Options,
 		return nil, err
 	}
 	o := f.Options(engine.Request{
-		Operation: run.Choice.Operation, User: engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
+		Operation: run.Choice.Operation,
+		User:      engine.UserInfo{Username: run.Choice.User, Groups: run.Choice.Groups},
 	})
 	o.Quiet, o.Strict, o.Progress = false, false, nil
 	o.World.Now, o.World.Seed = run.Created, run.Seed
@@ -164,7 +175,9 @@ func (f *Factory) checkGrants(c *plan.Choice) error {
 	return nil
 }
 
-func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *evaluate.Options) ([]engine.Document, error) {
+func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run,
+	o *evaluate.Options,
+) ([]engine.Document, error) {
 	if run.Choice.FromCluster {
 		installed, unread := f.Client.PolicyDocuments(ctx, besidePolicies(o.Dialects))
 		if len(unread) > 0 {
@@ -179,7 +192,10 @@ func (f *Factory) recordedDocuments(ctx context.Context, run *plan.Run, o *evalu
 
 // scopeOf returns the scope of a choice.
 func scopeOf(mapper meta.RESTMapper, c *plan.Choice, r engine.Request) (engine.Scope, error) {
-	scope := engine.Scope{ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed, Shard: c.Shard, Request: r}
+	scope := engine.Scope{
+		ClusterScoped: c.ClusterScoped, Percent: c.Percent, Seed: c.PercentSeed,
+		Shard: c.Shard, Request: r,
+	}
 	if c.Namespace != "" {
 		scope.Namespaces = strings.Split(c.Namespace, ",")
 	}

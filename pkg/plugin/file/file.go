@@ -120,7 +120,8 @@ func (f *File) Commit() error {
 		return f.failed(err)
 	}
 	err := f.buffer.Flush()
-	if err == nil && !f.direct { // a machine that stops after the renaming would otherwise come back with a name and no content
+	// a machine that stops after the renaming would otherwise come back with a name and no content
+	if err == nil && !f.direct {
 		err = cmp.Or(f.file.Chmod(f.mode), f.file.Sync())
 	}
 	if err != nil {

@@ -28,7 +28,8 @@ func foreignTo(user int, path string, info fs.FileInfo) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && stat.Uid != 0 && int(stat.Uid) != user {
 		return foreignError(fmt.Sprintf("it belongs to another user (uid %d)", stat.Uid), "cp -R "+path+" COPY")
 	}
-	if mode := info.Mode(); (mode.IsRegular() || mode.IsDir() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&writableByOthers != 0 {
+	if mode := info.Mode(); (mode.IsRegular() || mode.IsDir() || mode&fs.ModeNamedPipe != 0) &&
+		mode.Perm()&writableByOthers != 0 {
 		return foreignError(fmt.Sprintf("others can write to it (mode %04o)", mode.Perm()), "chmod go-w "+path)
 	}
 	return nil

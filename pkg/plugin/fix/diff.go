@@ -160,7 +160,8 @@ func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	for i := range max(len(f.first), len(f.now)) {
 		was, is := documentOr(f.first, f.now, i), documentOr(f.now, f.first, i)
 		secret = secret || engine.IsSecret(was) || engine.IsSecret(is) || len(f.hidden[i]) > 0
-		c := &engine.Change{Subject: engine.KeyOf(is), Before: was, After: is, Fields: diff.Compare(was.Object, is.Object, diff.Type{})}
+		c := &engine.Change{Subject: engine.KeyOf(is), Before: was, After: is, Fields: diff.Compare(was.Object,
+			is.Object, diff.Type{})}
 		evaluation.Hide(c, f.hidden[i])
 		shown := c.ToShow()
 		if c.Shown == nil { // it does not change
@@ -183,7 +184,9 @@ func documentOr(state, other []engine.Document, i int) *unstructured.Unstructure
 		return state[i].Object()
 	}
 	object := other[i].Object()
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind()}}
+	return &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind()},
+	}
 }
 
 // masked returns a state of the file with documents as they may be shown, and no comment but that of fix, since a

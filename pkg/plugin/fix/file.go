@@ -42,7 +42,9 @@ type manifest struct {
 func (o *options) file(ctx context.Context, path string) *manifest {
 	f := o.files[path]
 	if f == nil {
-		f = &manifest{path: path, allow: o.AllowSecrets, left: map[int]error{}, fields: map[int][]engine.FieldChange{}}
+		f = &manifest{
+			path: path, allow: o.AllowSecrets, left: map[int]error{}, fields: map[int][]engine.FieldChange{},
+		}
 		o.files[path] = f
 		f.refuse(f.read(ctx, o.roots))
 	}
@@ -157,7 +159,9 @@ func (f *manifest) unsettled(ctx context.Context, changes []*engine.Change) {
 }
 
 // apply edits documents of a text, and keeps the result.
-func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document, after map[int]map[string]any) error {
+func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document,
+	after map[int]map[string]any,
+) error {
 	documents := make([]edit.Document, len(now))
 	for i, d := range now {
 		documents[i] = edit.Document{Before: d.Object().Object, After: d.Object().Object}
@@ -185,7 +189,8 @@ func (f *manifest) find(c *engine.Change) (int, error) {
 		if key.Namespace == "" {
 			key.Namespace = c.Subject.Namespace
 		}
-		if d.Origin != c.Target.Origin || key.Whole() != c.Subject.Whole() || !diff.Same(withNamespace(d.Object().Object, c.Before), c.Before.Object) {
+		if d.Origin != c.Target.Origin || key.Whole() != c.Subject.Whole() ||
+			!diff.Same(withNamespace(d.Object().Object, c.Before), c.Before.Object) {
 			continue
 		}
 		if found >= 0 {

@@ -30,8 +30,10 @@ type Flags struct {
 
 // inputFlags are those of preview that say what is evaluated without a cluster.
 var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
-	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http", "allow-registry",
-	"filename", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "selector", "field-selector", "operation", "request-user", "request-group", "quiet",
+	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http",
+	"allow-registry",
+	"filename", "kustomize", "recursive", "world", "exclude", "exclude-namespaces", "selector", "field-selector",
+	"operation", "request-user", "request-group", "quiet",
 }
 
 // NewCommand is `fix`: the changes of a preview, in the files that the objects come from.
@@ -138,11 +140,15 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 			return nil, err
 		}
 	}
-	o := &options{overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut, roots: f.Objects.Filenames, files: map[string]*manifest{}}
+	o := &options{
+		overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut,
+		roots: f.Objects.Filenames, files: map[string]*manifest{},
+	}
 	o.open = func(errOut io.Writer) (*factory.Factory, error) {
 		evaluate := f.Evaluate
 		evaluate.Quiet = f.Quiet || errOut == io.Discard
-		return factory.OpenShared(&evaluate, genericiooptions.IOStreams{In: bytes.NewReader(stdin), Out: streams.Out, ErrOut: errOut}, false)
+		return factory.OpenShared(&evaluate,
+			genericiooptions.IOStreams{In: bytes.NewReader(stdin), Out: streams.Out, ErrOut: errOut}, false)
 	}
 	o.first = streams.ErrOut
 	return o, nil

@@ -18,7 +18,10 @@ func changedSince(ctx context.Context, paths []string, revision string) (map[str
 	for _, path := range paths {
 		root := file.DirectoryOf(path)
 		for _, args := range [][]string{
-			{"diff", "--name-only", "-z", "--relative", "--diff-filter=d", "--no-ext-diff", "--end-of-options", revision, "--", "."},
+			{
+				"diff", "--name-only", "-z", "--relative", "--diff-filter=d", "--no-ext-diff", "--end-of-options",
+				revision, "--", ".",
+			},
 			{"ls-files", "-z", "--others", "--exclude-standard"},
 		} {
 			command := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...)

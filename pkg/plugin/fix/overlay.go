@@ -76,7 +76,9 @@ func openOverlay(ctx context.Context, directory string) (*overlay, error) {
 			v.paths = append(v.paths, name)
 		}
 	}
-	v.own["patches"] = slices.DeleteFunc(slices.Clone(list), func(entry any) bool { return patchPath(entry) != "" })
+	v.own["patches"] = slices.DeleteFunc(slices.Clone(list), func(entry any) bool {
+		return patchPath(entry) != ""
+	})
 	v.text = encode(v.own)
 	if v.built, err = v.build(ctx, v.text); err != nil {
 		return nil, err
@@ -94,7 +96,9 @@ func openOverlay(ctx context.Context, directory string) (*overlay, error) {
 	}
 	taken := map[string]bool{}
 	for i, d := range unnamed {
-		words := slices.DeleteFunc([]string{d.Key.Kind, d.Key.Namespace, d.Key.Name}, func(s string) bool { return s == "" })
+		words := slices.DeleteFunc([]string{d.Key.Kind, d.Key.Namespace, d.Key.Name}, func(s string) bool {
+			return s == ""
+		})
 		name := patches + "/" + file.PlainName(strings.ToLower(strings.Join(words, "-")))
 		if taken[name] {
 			name += fmt.Sprintf("-%d", i)
@@ -229,7 +233,8 @@ func (v *overlay) patch(i int) (text []byte, entry map[string]any) {
 	if key.Namespace != "" {
 		metadata["namespace"] = key.Namespace
 	}
-	fields["apiVersion"], fields["kind"], fields["metadata"] = key.GroupVersionKind().GroupVersion().String(), key.Kind, metadata
+	fields["apiVersion"], fields["kind"], fields["metadata"] = key.GroupVersionKind().GroupVersion().String(),
+		key.Kind, metadata
 	return append([]byte(patchHead), encode(fields)...), entry
 }
 
@@ -371,7 +376,12 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		return nil, &input.Error{Path: v.path, Line: at.Line, Err: err}
 	}
 	if err == nil && !bytes.Equal(edited, text) {
-		out = append(out, &manifest{path: v.path, place: file.Place(v.path), before: text, text: edited, hide: mentionsSecrets(encode(diff.Without(v.own, "resources"))) || mentionsSecrets(bytes.Join(comment.FindAll(text, -1), nil))})
+		out = append(out,
+			&manifest{
+				path: v.path, place: file.Place(v.path), before: text, text: edited,
+				hide: mentionsSecrets(encode(diff.Without(v.own, "resources"))) ||
+					mentionsSecrets(bytes.Join(comment.FindAll(text, -1), nil)),
+			})
 	}
 	return out, err
 }

@@ -100,7 +100,9 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 	w.Twice = func(earlier, later string) {
 		one, at, _ := cutLine(earlier)
 		other, where, _ := cutLine(later)
-		if place := file.Place(one); o.since != nil && !o.since[place] || place == file.Place(other) && at == where { // or a link to it
+		// or a link to it
+		if place := file.Place(one); o.since != nil && !o.since[place] ||
+			place == file.Place(other) && at == where {
 			return
 		}
 		o.failed = true

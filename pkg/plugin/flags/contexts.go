@@ -69,7 +69,8 @@ func firstOf(typed *pflag.FlagSet, names ...string) string {
 
 // NewConfig returns the flags by which kubectl finds a cluster.
 func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFlags {
-	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWrapConfigFn(wrap)
+	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(
+		50).WithWrapConfigFn(wrap)
 }
 
 // ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose
@@ -77,11 +78,15 @@ func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFl
 func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
 	out := NewConfig(typed.WrapConfigFn)
 	dir := *typed.CacheDir // each has its own
-	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = &dir, typed.KubeConfig, typed.Namespace, typed.AuthInfoName
-	out.Insecure, out.CertFile, out.KeyFile, out.CAFile = typed.Insecure, typed.CertFile, typed.KeyFile, typed.CAFile
+	out.CacheDir, out.KubeConfig, out.Namespace, out.AuthInfoName = &dir, typed.KubeConfig, typed.Namespace,
+		typed.AuthInfoName
+	out.Insecure, out.CertFile, out.KeyFile, out.CAFile = typed.Insecure, typed.CertFile,
+		typed.KeyFile, typed.CAFile
 	out.Timeout = typed.Timeout
-	out.Impersonate, out.ImpersonateUID, out.ImpersonateGroup = typed.Impersonate, typed.ImpersonateUID, typed.ImpersonateGroup
-	out.ImpersonateUserExtra, out.DisableCompression, out.ProxyURL = typed.ImpersonateUserExtra, typed.DisableCompression, typed.ProxyURL
+	out.Impersonate, out.ImpersonateUID, out.ImpersonateGroup = typed.Impersonate, typed.ImpersonateUID,
+		typed.ImpersonateGroup
+	out.ImpersonateUserExtra, out.DisableCompression, out.ProxyURL = typed.ImpersonateUserExtra,
+		typed.DisableCompression, typed.ProxyURL
 	out.Context = &context
 	return out
 }

@@ -73,7 +73,8 @@ func place(name string) string {
 // another flag that may have been followed by these files was.
 func TakePolicies(typed *pflag.FlagSet, args []string) ([]string, error) {
 	policies := typed.Lookup("policy")
-	if len(args) > 0 && filepath.Ext(args[0]) == ".plan" && typed.Lookup("plan") != nil && !typed.Changed("plan") {
+	if len(args) > 0 && filepath.Ext(args[0]) == ".plan" && typed.Lookup("plan") != nil &&
+		!typed.Changed("plan") {
 		return nil, fmt.Errorf("%s is a plan: use --plan %[1]s", wording.ShellQuote(args[0]))
 	}
 	for len(args) > 0 && isManifest(args[0]) {
@@ -134,7 +135,9 @@ func (f *Policies) AddStrictFlag(flags *pflag.FlagSet) {
 
 // AllowsUnknown reports whether a policy may name a kind or resource that there is not.
 func (f *Policies) AllowsUnknown(name string) bool {
-	return slices.ContainsFunc(f.UnknownKinds, func(pattern string) bool { return selector.MatchWildcard(pattern, name) })
+	return slices.ContainsFunc(f.UnknownKinds, func(pattern string) bool {
+		return selector.MatchWildcard(pattern, name)
+	})
 }
 
 // Validate returns an error if no policies are given.

@@ -118,7 +118,8 @@ const (
 // AddValidateFlag registers the flag that says what checks the changes of a preview. Without a value it is
 // ValidateServer.
 func AddValidateFlag(flags *pflag.FlagSet, to *string, usage string) {
-	flags.Var(choice{to, []string{ValidateServer, "client", ValidateNone}, "server, client or none"}, "validate", usage)
+	flags.Var(choice{to, []string{ValidateServer, "client", ValidateNone}, "server, client or none"},
+		"validate", usage)
 	flags.Lookup("validate").NoOptDefVal = ValidateServer
 }
 

@@ -36,7 +36,8 @@ func Words(flags *pflag.FlagSet) []string {
 // visit calls visit with each value that was typed.
 func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || slices.Contains([]string{"token", "username", "password", "v"}, f.Name) || slices.Contains(leftOut, f.Name) {
+		if !f.Changed || slices.Contains([]string{"token", "username", "password", "v"}, f.Name) ||
+			slices.Contains(leftOut, f.Name) {
 			return
 		}
 		for _, value := range values(f) {

@@ -44,7 +44,8 @@ func NewWrite() Write {
 	return Write{
 		DryRun: string(write.DryRunNone), FieldManager: write.DefaultFieldManager,
 		OnError: StopOnError, Options: write.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
-		JournalMaxAge: 7 * 24 * time.Hour, JournalMaxSize: resource.QuantityValue{Quantity: resource.MustParse("32Mi")},
+		JournalMaxAge:  7 * 24 * time.Hour,
+		JournalMaxSize: resource.QuantityValue{Quantity: resource.MustParse("32Mi")},
 	}
 }
 
@@ -158,7 +159,8 @@ func (f *Record) Given() bool { return f.Plan != "" || f.Resume != "" }
 // settled are the flags that a plan or journal has settled: to set one of them can only be a
 // mistake.
 var settled = []string{ //nolint:gochecknoglobals // an immutable table
-	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "namespaces", "exclude", "exclude-namespaces", "selector", "field-selector",
+	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "namespaces", "exclude",
+	"exclude-namespaces", "selector", "field-selector",
 	"world", "operation", "request-user", "request-group", "annotate", "assume-binding", "namespace",
 	"max-objects", "percent", "percent-seed", "shard",
 }

@@ -101,7 +101,8 @@ func deeper(v any, depth int) bool {
 func jsonError(p part, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) { // io.ErrUnexpectedEOF
-		syntax, err = &json.SyntaxError{Offset: int64(len(bytes.TrimSpace(p.text)))}, errors.New("it ends too early")
+		syntax, err = &json.SyntaxError{Offset: int64(len(bytes.TrimSpace(p.text)))},
+			errors.New("it ends too early")
 	}
 	line := p.from(min(int(syntax.Offset), len(p.text))).line
 	if strings.Contains(err.Error(), "max depth") {

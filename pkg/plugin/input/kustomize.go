@@ -27,7 +27,9 @@ const KustomizeGroup = "kustomize.config.k8s.io"
 // outside of its directory. Unlike kubectl it fetches nothing: a file must not choose the servers
 // that are asked, nor have git run. The lines of its objects are those of what is built, so that an object
 // is named by the directory alone.
-func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(engine.Document, error) bool) error {
+func (r *Reader) readKustomization(ctx context.Context, input Files,
+	yield func(engine.Document, error) bool,
+) error {
 	name := input.Kustomize
 	if isRemote(name) {
 		return &Error{Path: redactedRemote(name), Err: errRemote}
@@ -44,12 +46,13 @@ func (r *Reader) readKustomization(ctx context.Context, input Files, yield func(
 	if err != nil {
 		return &Error{Path: name, Err: kustomizeError(err, files.secret)}
 	}
-	return r.readStream(ctx, stream{bytes.NewReader(text), name}, input, func(d engine.Document, err error) bool {
-		if err == nil {
-			d.Origin = name
-		}
-		return yield(d, err)
-	})
+	return r.readStream(ctx, stream{bytes.NewReader(text), name}, input,
+		func(d engine.Document, err error) bool {
+			if err == nil {
+				d.Origin = name
+			}
+			return yield(d, err)
+		})
 }
 
 // localFiles are files that kustomize reads into memory.

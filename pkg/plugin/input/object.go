@@ -20,8 +20,9 @@ import (
 type value struct {
 	content any // map[string]any, []any, string, int64, float64, bool or nil
 	line    int
-	items   []int                                     // the line of each element of the top-level "items", if it is a list
-	locate  func(document int) func(field string) int // nil where the lines of fields are not wanted
+	// the line of each element of the top-level "items", if it is a list
+	items  []int
+	locate func(document int) func(field string) int // nil where the lines of fields are not wanted
 }
 
 // objects yields the objects of a part.
@@ -212,11 +213,13 @@ var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 // before the cut.
 func decodeList(p part, aliases *int) (value, bool) {
 	at := itemsLine.FindIndex(p.text)
-	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) || otherBreaks(p.text) {
+	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) ||
+		otherBreaks(p.text) {
 		return value{}, false
 	}
 	elements, first, end := cutElements(p.from(at[1]))
-	text := slices.Concat(p.text[:at[0]], []byte("items: "+placeholder+"\n"), p.text[at[1]:at[1]+first], p.text[at[1]+end:])
+	text := slices.Concat(p.text[:at[0]], []byte("items: "+placeholder+"\n"), p.text[at[1]:at[1]+first],
+		p.text[at[1]+end:])
 	whole, ok := single(part{text: text, line: p.line}, 0, aliases)
 	object, isMap := whole.content.(map[string]any)
 	if !ok || !isMap || object["items"] != placeholder || len(elements) == 0 {

@@ -86,7 +86,9 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 	}
 	read = s.latest(installed, s.related(read))
 	switch {
-	case len(broken) == 0 && !slices.ContainsFunc(read, func(d engine.Document) bool { return s.Accepts(d.Key.GroupKind) == engine.Policy }):
+	case len(broken) == 0 && !slices.ContainsFunc(read, func(d engine.Document) bool {
+		return s.Accepts(d.Key.GroupKind) == engine.Policy
+	}):
 		return nil, nil, s.noneFound()
 	case len(read) == 0:
 		return nil, nil, errors.Join(broken...)
@@ -101,7 +103,11 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var errs []error
 	empty := slices.Clone(s.Paths)
 	leftOut := map[string][]string{}
-	input := Files{Paths: s.Paths, Recursive: true, URLs: true, Lines: true, LeftOut: func(directory, name string) { leftOut[directory] = append(leftOut[directory], name) }}
+	input := Files{Paths: s.Paths, Recursive: true, URLs: true, Lines: true, LeftOut: func(directory,
+		name string,
+	) {
+		leftOut[directory] = append(leftOut[directory], name)
+	}}
 	for d, err := range s.Reader.Read(ctx, input) {
 		var broken *Error
 		empty = slices.DeleteFunc(empty, func(path string) bool {
@@ -196,7 +202,8 @@ var policyKinds = map[string]string{
 	"MutatingPolicy": "policies.kyverno.io", "NamespacedMutatingPolicy": "policies.kyverno.io",
 	"Assign": "mutations.gatekeeper.sh", "AssignMetadata": "mutations.gatekeeper.sh",
 	"AssignImage": "mutations.gatekeeper.sh", "ModifySet": "mutations.gatekeeper.sh",
-	"MutatingAdmissionPolicy": "admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
+	"MutatingAdmissionPolicy":        "admissionregistration.k8s.io",
+	"MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
 }
 
 // meant asks whether a kind that is not known is a misspelt policy.
@@ -216,9 +223,11 @@ func meant(kind schema.GroupKind) string {
 //
 //nolint:gochecknoglobals // an immutable table
 var wellKnownInputs = map[string][]string{
-	"": {"Namespace", "ConfigMap", "Secret", "ServiceAccount"}, "apiextensions.k8s.io": {"CustomResourceDefinition"},
-	"admissionregistration.k8s.io": {"MutatingAdmissionPolicyBinding"}, "kyverno.io": {"PolicyException", "GlobalContextEntry"},
-	"policies.kyverno.io": {"PolicyException"}, "config.gatekeeper.sh": {"Config"},
+	"":                             {"Namespace", "ConfigMap", "Secret", "ServiceAccount"},
+	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
+	"admissionregistration.k8s.io": {"MutatingAdmissionPolicyBinding"},
+	"kyverno.io":                   {"PolicyException", "GlobalContextEntry"},
+	"policies.kyverno.io":          {"PolicyException"}, "config.gatekeeper.sh": {"Config"},
 }
 
 // parameterKinds collects the kinds that policies name as those of their

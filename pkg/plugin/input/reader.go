@@ -135,7 +135,9 @@ func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document,
 var errStopped = errors.New("stopped by the caller")
 
 // readFile yields what is in one file, URL or stream.
-func (r *Reader) readFile(ctx context.Context, path string, input Files, yield func(engine.Document, error) bool) error {
+func (r *Reader) readFile(ctx context.Context, path string, input Files,
+	yield func(engine.Document, error) bool,
+) error {
 	content, name, err := r.open(ctx, path)
 	if err != nil {
 		return errorAt(name, err)
@@ -167,7 +169,9 @@ type stream struct {
 // String is the name.
 func (s stream) String() string { return s.name }
 
-func (r *Reader) readStream(ctx context.Context, content stream, input Files, yield func(engine.Document, error) bool) error {
+func (r *Reader) readStream(ctx context.Context, content stream, input Files,
+	yield func(engine.Document, error) bool,
+) error {
 	if r.buffer == nil {
 		r.buffer = bufio.NewReaderSize(nil, 64<<10)
 	}

@@ -232,7 +232,8 @@ func (c *converter) scalar(n *yamlv3.Node) (any, error) {
 	case "!!bool", "!!int", "!!float":
 		var v any
 		if err := n.Decode(&v); err != nil {
-			return nil, c.errorf(n, "%s is not a %s", quoted(strconv.Quote(n.Value), c.secret), strings.TrimPrefix(n.ShortTag(), "!!"))
+			return nil, c.errorf(n, "%s is not a %s", quoted(strconv.Quote(n.Value), c.secret),
+				strings.TrimPrefix(n.ShortTag(), "!!"))
 		}
 		return c.number(n, v)
 	case "!!binary":
@@ -295,7 +296,9 @@ func syntaxError(p part, err error) error {
 			line, _ = parserError(older)
 		}
 	}
-	reason = quotedName.ReplaceAllStringFunc(reason, func(name string) string { return quoted(name, mayBeSecret(p.text)) })
+	reason = quotedName.ReplaceAllStringFunc(reason, func(name string) string {
+		return quoted(name, mayBeSecret(p.text))
+	})
 	if strings.HasPrefix(reason, "mapping values are not allowed") {
 		reason += `: text with ": " in it must be quoted, and a key stands as far to the left as those beside it`
 	}

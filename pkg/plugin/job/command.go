@@ -154,7 +154,9 @@ func guardFlags() *pflag.FlagSet {
 
 // run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
 // run would leave out, and returns the exit code. Args are the types and names that the user typed.
-func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, streams genericiooptions.IOStreams) (int, error) {
+func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
+	streams genericiooptions.IOStreams,
+) (int, error) {
 	if err := f.Validate(typed); err != nil {
 		return process.ExitNothing, err
 	}
@@ -184,7 +186,9 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string, st
 		return process.ExitNothing, err
 	}
 	spec.Roles = permission.Roles(spec.Namespace+":"+spec.Name, needs, rbac.Listed(kept), nil)
-	spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool { return d.Origin == cluster.Origin })
+	spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool {
+		return d.Origin == cluster.Origin
+	})
 	spec.Records = f.Apply || f.Spec.Claim != ""
 	spec.Command = f.command(typed, args, kept)
 	objects, others, err := spec.Manifests()
@@ -218,7 +222,8 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 	out = append(out, args...)
 	if f.Apply {
 		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges),
-			fmt.Sprintf("--journal-max-age=%s", f.Write.JournalMaxAge), "--journal-max-size="+f.Write.JournalMaxSize.String())
+			fmt.Sprintf("--journal-max-age=%s", f.Write.JournalMaxAge), "--journal-max-size="+
+				f.Write.JournalMaxSize.String())
 		others = append(others, "max-changes", "journal-max-age", "journal-max-size")
 	} else {
 		out = append(out, fmt.Sprintf("--exit-code=%t", f.Spec.Drift), "--output=summary")

@@ -26,7 +26,8 @@ const (
 
 // The times of a CronJob.
 const (
-	maxLate = time.Hour          // for which it begins a run that was missed; without, it stops after a hundred of them
+	// for which it begins a run that was missed; without, it stops after a hundred of them
+	maxLate = time.Hour
 	maxRun  = 6 * time.Hour      // after which a run that hangs is ended, since no other begins beside it
 	maxKept = 7 * 24 * time.Hour // after its end
 )
@@ -45,7 +46,8 @@ func (s *Spec) Manifests() (objects []any, notes []string, err error) {
 		return nil, nil, err
 	}
 	objects = append(objects, &corev1.ServiceAccount{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: s.metadata(s.Name), AutomountServiceAccountToken: new(false),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: s.metadata(s.Name),
+		AutomountServiceAccountToken: new(false),
 	})
 	for _, role := range s.Roles {
 		role.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: s.Name}}
@@ -63,12 +65,16 @@ func (s *Spec) Manifests() (objects []any, notes []string, err error) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: s.metadata(s.Name), Spec: spec,
 		}), notes, nil
 	}
-	spec.ActiveDeadlineSeconds, spec.TTLSecondsAfterFinished = new(int64(maxRun/time.Second)), new(int32(maxKept/time.Second))
+	spec.ActiveDeadlineSeconds, spec.TTLSecondsAfterFinished = new(int64(maxRun/time.Second)),
+		new(int32(maxKept/time.Second))
 	return append(objects, &batchv1.CronJob{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"}, ObjectMeta: s.metadata(s.Name),
 		Spec: batchv1.CronJobSpec{
-			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, StartingDeadlineSeconds: new(int64(maxLate / time.Second)),
-			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: spec},
+			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+			StartingDeadlineSeconds: new(int64(maxLate / time.Second)),
+			JobTemplate: batchv1.JobTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: spec,
+			},
 		},
 	}), notes, nil
 }
@@ -88,10 +94,13 @@ func (s *Spec) claim() *corev1.PersistentVolumeClaim {
 		mode = corev1.ReadWriteMany
 	}
 	return &corev1.PersistentVolumeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: s.metadata(s.claimName()),
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: s.metadata(s.claimName()),
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{mode},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}
 }
@@ -105,13 +114,17 @@ func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	ends := batchv1.PodFailurePolicyRule{
 		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: new(container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{process.ExitIncomplete}, // the same again comes to the same
+			// the same again comes to the same
+			ContainerName: new(container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
+			Values: []int32{process.ExitIncomplete},
 		},
 	}
 	if s.Drift {
 		ends.OnExitCodes.Values = []int32{process.ExitChanges, process.ExitIncomplete} // in their order
 	}
-	spec := batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: s.pod(policies)}}
+	spec := batchv1.JobSpec{
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: s.labels()}, Spec: s.pod(policies)},
+	}
 	if s.sharded() {
 		n := int32(s.Shards) // at most engine.MaxShards
 		spec.CompletionMode, spec.Completions, spec.Parallelism = new(batchv1.IndexedCompletion), &n, &n
@@ -121,9 +134,12 @@ func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 		spec.BackoffLimit = new(int32(2))
 	}
 	spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
-			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
-		}},
+		{
+			Action: batchv1.PodFailurePolicyActionIgnore,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
+			},
+		},
 		ends,
 	}}
 	return spec
@@ -139,15 +155,18 @@ func (s *Spec) pod(policies []*corev1.ConfigMap) corev1.PodSpec {
 		ServiceAccountName: s.Name, AutomountServiceAccountToken: new(true), EnableServiceLinks: new(false),
 		RestartPolicy: corev1.RestartPolicyNever, NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(anyUser)), RunAsGroup: new(int64(anyUser)), FSGroup: new(int64(anyUser)),
+			RunAsNonRoot: new(true), RunAsUser: new(int64(anyUser)), RunAsGroup: new(int64(anyUser)),
+			FSGroup:        new(int64(anyUser)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
 			Name: container, Image: s.Image, Command: []string{program}, Args: s.args(),
 			Env: []corev1.EnvVar{{Name: "HOME", Value: tempDir}, {Name: "XDG_STATE_HOME", Value: recordsDir}},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+				},
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 			},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
@@ -161,7 +180,9 @@ func (s *Spec) pod(policies []*corev1.ConfigMap) corev1.PodSpec {
 
 func (s *Spec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, []corev1.Volume) {
 	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: tempDir}}
-	volumes := []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	volumes := []corev1.Volume{
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
 	if len(policies) > 0 {
 		projected := &corev1.ProjectedVolumeSource{}
 		for _, p := range policies {
@@ -170,7 +191,8 @@ func (s *Spec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, []co
 			})
 		}
 		mounts = append(mounts, corev1.VolumeMount{Name: "policies", MountPath: policiesDir, ReadOnly: true})
-		volumes = append(volumes, corev1.Volume{Name: "policies", VolumeSource: corev1.VolumeSource{Projected: projected}})
+		volumes = append(volumes,
+			corev1.Volume{Name: "policies", VolumeSource: corev1.VolumeSource{Projected: projected}})
 	}
 	if s.Records {
 		mounts = append(mounts, corev1.VolumeMount{Name: "records", MountPath: recordsDir})

@@ -34,7 +34,8 @@ func Forbidden(err error, method, path string) error {
 	if p.Resource == "" {
 		return &ForbiddenError{Need: Need{Verb: strings.ToLower(method), Path: p.Clean}, Err: err}
 	}
-	need := Need{Verb: verb(method, p), Group: p.Group, Resource: p.Resource, Namespace: p.Namespace, Name: p.Name}
+	verb := verb(method, p)
+	need := Need{Verb: verb, Group: p.Group, Resource: p.Resource, Namespace: p.Namespace, Name: p.Name}
 	if details := status.Status().Details; need.Verb == "list" && details != nil {
 		need.Name = details.Name // of a field selector, which names one object
 	}
@@ -97,7 +98,8 @@ func (l *Lacking) Hint() string {
 		}
 	}
 	for _, l := range lines {
-		b.WriteString("  - " + l.rule + "  # " + Comment(strings.TrimSuffix(l.kind+" in "+engine.Few(in[l]), " in ")) + "\n")
+		b.WriteString("  - " + l.rule + "  # " +
+			Comment(strings.TrimSuffix(l.kind+" in "+engine.Few(in[l]), " in ")) + "\n")
 	}
 	return b.String()
 }

@@ -105,8 +105,13 @@ func writeBelow(b *strings.Builder, value any, margin string) {
 // order lists names as people write manifests.
 func order(object map[string]any) []string {
 	first := []string{"apiVersion", "kind", "metadata", "name"}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(name string) bool { return slices.Contains(first, name) })
-	return append(slices.DeleteFunc(first, func(name string) bool { _, ok := object[name]; return !ok }), names...)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(name string) bool {
+		return slices.Contains(first, name)
+	})
+	return append(slices.DeleteFunc(first, func(name string) bool {
+		_, ok := object[name]
+		return !ok
+	}), names...)
 }
 
 // scalar is a text: as the lines of a block where it has several and all are harmless.
@@ -128,6 +133,8 @@ func scalar(text, margin string) string {
 // harmless reports whether the lines of a text mean themselves in a block, in a terminal, in a shell that
 // they are pasted into, and in the log of a CI runner. It begins with no blank, and ends with one line break.
 func harmless(text string) bool {
-	return !strings.ContainsAny(text, "$`!\\\t") && text[0] != ' ' && text[0] != '\n' && strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\n\n") &&
-		!strings.Contains(text, "##") && redact.EscapeLines(text) == text && !strings.ContainsFunc(text, func(r rune) bool { return r > '~' })
+	return !strings.ContainsAny(text, "$`!\\\t") && text[0] != ' ' && text[0] != '\n' &&
+		strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\n\n") &&
+		!strings.Contains(text, "##") && redact.EscapeLines(text) == text &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r > '~' })
 }

@@ -93,7 +93,10 @@ func (c *collector) reports() {
 		if err != nil || c.namespace != "" && !namespaced(m) {
 			continue
 		}
-		need := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace, Why: "reports on the objects"}
+		need := Need{
+			Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace,
+			Why: "reports on the objects",
+		}
 		for _, need.Verb = range []string{"create", "delete", "list", "patch"} {
 			c.add(need)
 		}
@@ -120,7 +123,8 @@ func (c *collector) add(n Need) {
 // implied reports whether a permission in a namespace is part of one in all namespaces.
 func (c *collector) implied(n Need) bool {
 	return n.Namespace != "" && slices.ContainsFunc(c.needs, func(all Need) bool {
-		return all.Namespace == "" && all.Verb == n.Verb && all.Group == n.Group && all.Resource == n.Resource && all.Path == n.Path && (all.Name == "" || all.Name == n.Name)
+		return all.Namespace == "" && all.Verb == n.Verb && all.Group == n.Group && all.Resource == n.Resource &&
+			all.Path == n.Path && (all.Name == "" || all.Name == n.Name)
 	})
 }
 
@@ -176,7 +180,9 @@ var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // 
 
 // eachKind calls found with the kinds of which a scope leaves objects of selections. The error is that of a label
 // selector.
-func (c *collector) eachKind(all []engine.Selection, scope engine.Scope, found func(*meta.RESTMapping, *engine.KindFilter)) error {
+func (c *collector) eachKind(all []engine.Selection, scope engine.Scope,
+	found func(*meta.RESTMapping, *engine.KindFilter),
+) error {
 	chosen, err := engine.NewObjectFilter(all, scope)
 	if err != nil {
 		return err
@@ -191,9 +197,10 @@ func (c *collector) eachKind(all []engine.Selection, scope engine.Scope, found f
 
 // propagates reports whether a rule may change other objects of the run than those it matches.
 func (c *collector) propagates(d *engine.Description) bool {
-	return d.Existing == engine.ByTrigger && (c.Purpose == Explain || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool {
-		return len(c.targets(s)) > 0
-	}))
+	return d.Existing == engine.ByTrigger &&
+		(c.Purpose == Explain || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool {
+			return len(c.targets(s)) > 0
+		}))
 }
 
 // targets returns the part of what a rule changes that is in the scope of the run.
@@ -242,7 +249,8 @@ func (c *collector) addChosen(all []engine.Selection) error {
 		for _, need.Name = range exactNames(k) {
 			lists := len(k.Keys()) == 0 || len(c.Namespaces) != 1 && namespaced(m)
 			for _, verb := range []string{"get", "list"} {
-				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 && (c.Fixed || len(c.Only) > 0 || !changes) {
+				if need.Verb = verb; verb == "list" && !lists || verb == "get" && len(k.Keys()) == 0 &&
+					(c.Fixed || len(c.Only) > 0 || !changes) {
 					continue
 				}
 				c.add(need)
@@ -308,7 +316,10 @@ func (c *collector) namespaces() {
 // KyvernoKinds are those by which a cluster is known to run Kyverno, whose settings
 // say which objects it leaves alone.
 func KyvernoKinds() []schema.GroupKind {
-	return []schema.GroupKind{{Group: "kyverno.io", Kind: "ClusterPolicy"}, {Group: "policies.kyverno.io", Kind: "MutatingPolicy"}}
+	return []schema.GroupKind{
+		{Group: "kyverno.io", Kind: "ClusterPolicy"},
+		{Group: "policies.kyverno.io", Kind: "MutatingPolicy"},
+	}
 }
 
 // Defines reports whether objects of a kind add others to what a server serves.
@@ -379,7 +390,9 @@ func (c *collector) autoscalers(d *engine.Description) {
 		{"autoscaling.k8s.io", "VerticalPodAutoscaler", ".resources"},
 	} {
 		m, err := c.RESTMapping(schema.GroupKind{Group: scaler.group, Kind: scaler.kind})
-		if err == nil && slices.ContainsFunc(d.Changes, func(path string) bool { return strings.Contains(path, scaler.sets) }) {
+		if err == nil && slices.ContainsFunc(d.Changes, func(path string) bool {
+			return strings.Contains(path, scaler.sets)
+		}) {
 			c.add(Need{
 				Verb: "list", Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: c.namespace,
 				Why: "autoscalers that would revert changed fields: without it, there is no warning",

@@ -82,7 +82,8 @@ func rules(needs []Need) []Rule {
 	}
 	var out []Rule
 	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b Need) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Name, b.Name))
 	}) {
 		r := *found[at]
 		slices.Sort(r.Verbs)
@@ -143,7 +144,10 @@ func (r Role) Objects() []any {
 		Subjects          []rbacv1.Subject    `json:"subjects,omitempty"`
 	}
 	meta := metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace}
-	role := manifest{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()}, ObjectMeta: meta}
+	role := manifest{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: r.kind()},
+		ObjectMeta: meta,
+	}
 	for _, rule := range r.Rules {
 		role.Rules = append(role.Rules, rule.PolicyRule)
 	}

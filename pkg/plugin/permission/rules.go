@@ -26,7 +26,8 @@ func (c *collector) write(d *engine.Description) {
 		}
 		return
 	}
-	_ = c.eachKind(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) { // objects has returned the error
+	_ = c.eachKind(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) {
+		// objects has returned the error
 		need := c.need(m, k)
 		for _, need.Name = range exactNames(k) {
 			c.patch(need, c.parts(d, engine.Selection{}, m))
@@ -34,7 +35,8 @@ func (c *collector) write(d *engine.Description) {
 		wild := slices.ContainsFunc(d.Matches, func(s engine.Selection) bool {
 			return selector.HasWildcard(s.Kind) && (s.Resource == "" || selector.HasWildcard(s.Resource))
 		})
-		if text := m.Resource.GroupResource().String(); wild && slices.Contains(rulingGroups, m.Resource.Group) && !slices.Contains(c.ruling, text) {
+		if text := m.Resource.GroupResource().String(); wild && slices.Contains(rulingGroups, m.Resource.Group) &&
+			!slices.Contains(c.ruling, text) {
 			c.ruling = append(c.ruling, text)
 		}
 	})
@@ -67,7 +69,8 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 	var out []string
 	for _, path := range d.Changes {
 		part := ""
-		if field, _, _ := strings.Cut(path, "."); field == request.StatusSubresource && c.HasStatus(m.GroupVersionKind) {
+		if field, _, _ := strings.Cut(path, "."); field == request.StatusSubresource &&
+			c.HasStatus(m.GroupVersionKind) {
 			part = request.StatusSubresource
 		}
 		out = append(out, part)
@@ -103,7 +106,8 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 	var out []*meta.RESTMapping
 	for _, m := range c.Served {
 		gvk := m.GroupVersionKind
-		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) && s.MatchesResource(m.Resource.Resource) {
+		if s.Kind != "" && selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) &&
+			s.MatchesResource(m.Resource.Resource) {
 			out = append(out, m)
 		}
 	}
@@ -123,7 +127,9 @@ func about(m *meta.RESTMapping, s engine.Selection) Need {
 
 // one reports whether a selection will name a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
-	plain := func(text string) bool { return text == engine.Computed || text != "" && !selector.HasWildcard(text) }
+	plain := func(text string) bool {
+		return text == engine.Computed || text != "" && !selector.HasWildcard(text)
+	}
 	return plain(s.Name) && (plain(s.Namespace) || s.Labels == nil && !namespaced(m))
 }
 
@@ -167,7 +173,10 @@ func (c *collector) path(d *engine.Description, a engine.Ask) {
 		c.note("%s requests %s: add the permission to read that", d.Rule, a.What)
 		return
 	}
-	need := Need{Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: fixed(p.Namespace), Why: "requests of rules to the API server"}
+	need := Need{
+		Verb: "list", Group: p.Group, Resource: p.Resource, Namespace: fixed(p.Namespace),
+		Why: "requests of rules to the API server",
+	}
 	switch {
 	case a.Method == "POST":
 		need.Verb = "create"

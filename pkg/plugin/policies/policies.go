@@ -113,14 +113,15 @@ func (f *Flags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (
 		return process.ExitNothing, err
 	}
 	lists := make([]*catalog.List, len(w.Contexts))
-	runs := preview.ReadClusters(w, &f.Contexts, func(ctx context.Context, m *factory.Member, at *factory.Factory) (int, error) {
-		found, err := at.Describe(ctx)
-		if err != nil {
-			return process.ExitNothing, err
-		}
-		lists[slices.Index(w.Contexts, m.Name)] = &found.List
-		return describedCode(&found), nil
-	})
+	runs := preview.ReadClusters(w, &f.Contexts,
+		func(ctx context.Context, m *factory.Member, at *factory.Factory) (int, error) {
+			found, err := at.Describe(ctx)
+			if err != nil {
+				return process.ExitNothing, err
+			}
+			lists[slices.Index(w.Contexts, m.Name)] = &found.List
+			return describedCode(&found), nil
+		})
 	runs.Meter, runs.Ended = nil, nil // no object is read
 	code, err := runs.RunAll(ctx)
 	if err != nil {
@@ -133,5 +134,6 @@ func (f *Flags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (
 			clusters[i].Problem = m.Err.Error()
 		}
 	}
-	return code, errors.Join(runs.Interrupted, catalog.Print(streams.Out, f.Output, catalog.Join(clusters, lists)))
+	return code,
+		errors.Join(runs.Interrupted, catalog.Print(streams.Out, f.Output, catalog.Join(clusters, lists)))
 }

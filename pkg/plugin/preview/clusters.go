@@ -23,7 +23,9 @@ type ClusterRuns struct {
 }
 
 // ReadClusters returns the runs on the clusters of flags.
-func ReadClusters(w *factory.Fleet, chosen *flags.Contexts, run func(context.Context, *factory.Member, *factory.Factory) (int, error)) *ClusterRuns {
+func ReadClusters(w *factory.Fleet, chosen *flags.Contexts,
+	run func(context.Context, *factory.Member, *factory.Factory) (int, error),
+) *ClusterRuns {
 	all := w.Fleet(chosen, nil)
 	for _, m := range all.Members {
 		var at *factory.Factory
@@ -72,7 +74,9 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 
 // Show prints what was found, and then the event that ends the run. Found is called with each event before. The
 // error is Interrupted where that is set.
-func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(output.Event), end output.Event) error {
+func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(output.Event),
+	end output.Event,
+) error {
 	if r.Interrupted != nil {
 		ctx = context.WithoutCancel(ctx)
 	}

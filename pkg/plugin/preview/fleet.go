@@ -20,28 +20,31 @@ import (
 )
 
 // onClusters adds to options the previews of several clusters, whose plans have files of their own.
-func (f *Flags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request, o *Options) error {
+func (f *Flags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request,
+	o *Options,
+) error {
 	if o.ErrOut, o.saved = w.Streams.ErrOut, f.Save; f.Save != "" {
 		if err := plan.MakeDirectory(f.Save); err != nil {
 			return fmt.Errorf("--save: %w", err)
 		}
 	}
-	o.Clusters = ReadClusters(w, &f.Contexts, func(ctx context.Context, m *factory.Member, at *factory.Factory) (code int, err error) {
-		one, own := &Options{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, *f
-		if f.Save != "" {
-			own.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
-		}
-		code = process.ExitNothing
-		if err = own.evaluated(c, at, args, request, one); err == nil {
-			code, err = one.run(ctx)
-			m.Blocked = one.Hints.Blocked
-		}
-		if err != nil && errors.Is(err, one.NotFound) {
-			m.Absent, m.End = err, output.Summary{}
-			return process.ExitOK, nil
-		}
-		return code, err
-	})
+	o.Clusters = ReadClusters(w, &f.Contexts,
+		func(ctx context.Context, m *factory.Member, at *factory.Factory) (code int, err error) {
+			one, own := &Options{Printer: m, Hints: &output.HintCollector{}, ExitCode: true}, *f
+			if f.Save != "" {
+				own.Save = filepath.Join(f.Save, plan.FileName(slices.Index(w.Contexts, m.Name)+1, m.Name))
+			}
+			code = process.ExitNothing
+			if err = own.evaluated(c, at, args, request, one); err == nil {
+				code, err = one.run(ctx)
+				m.Blocked = one.Hints.Blocked
+			}
+			if err != nil && errors.Is(err, one.NotFound) {
+				m.Absent, m.End = err, output.Summary{}
+				return process.ExitOK, nil
+			}
+			return code, err
+		})
 	return nil
 }
 
@@ -81,7 +84,8 @@ func (o *Options) saveRest() error {
 		if _, err := os.Stat(path); o.saved == "" || err == nil {
 			continue
 		}
-		rest := plan.Plan{Run: plan.NewRun(plan.Cluster{Context: m.Name, Server: m.Server}, process.Release(), time.Now())}
+		rest := plan.Plan{Run: plan.NewRun(plan.Cluster{Context: m.Name, Server: m.Server},
+			process.Release(), time.Now())}
 		if m.Absent == nil {
 			why := append(slices.Clone(m.Problems), m.Err, errors.New("there is no plan of it"))
 			rest.Problem, rest.Incomplete = cmp.Or(why...).Error(), true

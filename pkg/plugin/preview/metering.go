@@ -18,7 +18,9 @@ type Metering struct {
 
 // NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen
 // is; left counts its events that wait, and the objects whose changes are pending or refused.
-func NewMetering(file, listen string, c *cobra.Command, left func() (waiting, pending, refused int)) Metering {
+func NewMetering(file, listen string, c *cobra.Command,
+	left func() (waiting, pending, refused int),
+) Metering {
 	switch {
 	case file == "" && listen == "":
 		return Metering{}

@@ -52,7 +52,8 @@ func NextCommand(preview *cobra.Command, args []string) string {
 		return PlanCommand(preview.Root(), save.Value.String())
 	}
 	words := append([]string{preview.Parent().CommandPath(), ApplyExisting}, quoteAll(args)...)
-	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports", "exit-code", "show-secrets", "explain", "metrics",
+	words = append(words, flags.Typed(preview.Flags(), "output", "query", "template", "report", "write-reports",
+		"exit-code", "show-secrets", "explain", "metrics",
 		"color", "group-by", "list-all", "context-lines", "quiet", "validate", "expand", "skip-managed")...)
 	return strings.Join(words, " ")
 }
@@ -65,7 +66,8 @@ func FixCommand(c *cobra.Command, policies *flags.Policies) string {
 	}
 	var without []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds"}, f.Name) {
+		if !slices.Contains(
+			[]string{"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds"}, f.Name) {
 			without = append(without, f.Name)
 		}
 	})
@@ -77,7 +79,8 @@ func FixCommand(c *cobra.Command, policies *flags.Policies) string {
 func ExplainCommand(preview *cobra.Command, command, args []string) string {
 	words := slices.Concat([]string{preview.Parent().CommandPath()}, command, args)
 	without := []string{
-		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics", "quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
+		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics",
+		"quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
 	}
 	if command[0] != preview.Name() { // the others are for one cluster
 		without = append(without, "contexts", "max-clusters-at-once", "skip-managed")

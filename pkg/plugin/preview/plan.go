@@ -94,7 +94,8 @@ func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericioopti
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	next := &output.HintCollector{Apply: PlanCommand(c.Root(), file), Creates: true} // a plan has only those that --operation allowed
+	// a plan has only those that --operation allowed
+	next := &output.HintCollector{Apply: PlanCommand(c.Root(), file), Creates: true}
 	options.Hint = next.Hint
 	printer, err := formats.New(f.Output.Format, options)
 	if err != nil {

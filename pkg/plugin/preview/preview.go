@@ -78,7 +78,10 @@ type Options struct {
 
 // NewCommand is `preview`: what would change, without changing it.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), ExitCode: true}
+	f := Flags{
+		Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(),
+		ExitCode: true,
+	}
 	c := &cobra.Command{
 		Use:        "preview [TYPE [NAME ...] | TYPE/NAME ...]",
 		SuggestFor: []string{"diff", "show", "dry-run", "check"},
@@ -176,7 +179,9 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (*Options, error) {
 	request, err := f.check(c)
 	if err != nil {
 		return nil, err
@@ -204,8 +209,9 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 		return nil, err
 	}
 	o := &Options{
-		Metrics: NewMetering(f.Metrics, "", c, nil), Printer: reports.Beside(printer), Reports: reports, Stored: stored,
-		Hints: hints, ExitCode: f.ExitCode, End: external.End,
+		Metrics: NewMetering(f.Metrics, "", c, nil), Printer: reports.Beside(printer), Reports: reports,
+		Stored: stored,
+		Hints:  hints, ExitCode: f.ExitCode, End: external.End,
 		factory: w.Factory, format: f.Output.Format, printing: options,
 	}
 	if f.Contexts.Given() {
@@ -228,7 +234,8 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, error) {
 	if f.Validation == flags.ValidateServer && f.Objects.Offline() {
 		offline = errors.New("--validate=server has a cluster try the changes: it cannot be used with -f/--filename or -k/--kustomize; use --validate=client")
 	}
-	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()), f.checkSave(&request), offline,
+	if err := errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()),
+		f.Contexts.Check(c.Flags()), f.checkSave(&request), offline,
 		f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format, WatchFormats()...)); err != nil {
 		return request, err
 	}
@@ -239,7 +246,9 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, error) {
 }
 
 // evaluated adds to options what is evaluated.
-func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, o *Options) error {
+func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request,
+	o *Options,
+) error {
 	evaluation, err := w.Evaluation(c.Context(), args, request)
 	if err != nil {
 		return err
@@ -435,7 +444,9 @@ func (s *planSaver) save(summary evaluation.Summary, r *evaluate.Run, errOut io.
 
 // NewExplainCommand is `explain`: what each rule does with an object, and why. It
 // is a preview of named objects with the reason of every rule.
-func NewExplainCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewExplainCommand(evaluate flags.Evaluate, name string,
+	streams genericiooptions.IOStreams,
+) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ... | -f FILE)",

@@ -29,7 +29,9 @@ type SummaryFlags struct {
 }
 
 // NewSummaryCommand is `summary`: what the reports in the cluster say.
-func NewSummaryCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewSummaryCommand(evaluate flags.Evaluate, name string,
+	streams genericiooptions.IOStreams,
+) *cobra.Command {
 	f := SummaryFlags{Evaluate: evaluate, Reports: "policyreport", Output: formats.Table}
 	f.Objects.AllNamespaces = true
 	c := &cobra.Command{
@@ -92,7 +94,8 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 	if err != nil {
 		return process.ExitNothing, err
 	}
-	if scope.Exclude, err = factory.Excluded(client.Mapper(), f.Objects.Exclude, f.Objects.ExcludeNamespaces); err != nil {
+	if scope.Exclude, err = factory.Excluded(client.Mapper(), f.Objects.Exclude,
+		f.Objects.ExcludeNamespaces); err != nil {
 		return process.ExitNothing, err
 	}
 	s, err := report.ReadSummary(ctx, client, reports.Options(scope))
@@ -120,7 +123,9 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 // scope returns the namespaces whose reports are read.
 func (f *SummaryFlags) scope() (engine.Scope, error) {
 	f.Objects.AllNamespaces = f.Objects.AllNamespaces && f.Objects.Namespaces == nil
-	scope := engine.Scope{ClusterScoped: f.Objects.AllNamespaces, Namespaces: (&factory.Factory{Evaluate: &f.Evaluate}).Namespaces()}
+	scope := engine.Scope{
+		ClusterScoped: f.Objects.AllNamespaces, Namespaces: (&factory.Factory{Evaluate: &f.Evaluate}).Namespaces(),
+	}
 	return scope, f.Objects.ValidateNames(f.Config)
 }
 
@@ -128,8 +133,10 @@ func printSummary(out io.Writer, s report.StoreSummary) error {
 	rows := [][]string{{"POLICY/RULE", "FAIL", "ERROR", "SKIP", "PASS"}}
 	for _, c := range s.Rules {
 		rule := engine.RuleRef{Policy: c.Policy, Rule: c.Rule}
-		rows = append(rows, []string{rule.String(), fmt.Sprint(c.Fail), fmt.Sprint(c.Error), fmt.Sprint(c.Skip), fmt.Sprint(c.Pass)})
+		rows = append(rows,
+			[]string{rule.String(), fmt.Sprint(c.Fail), fmt.Sprint(c.Error), fmt.Sprint(c.Skip), fmt.Sprint(c.Pass)})
 	}
-	_, err := fmt.Fprintf(out, "%s\n%s with a report.\n", wording.Table(rows), wording.Plural(s.Objects, "object"))
+	_, err := fmt.Fprintf(out, "%s\n%s with a report.\n", wording.Table(rows),
+		wording.Plural(s.Objects, "object"))
 	return err
 }

@@ -83,7 +83,9 @@ type Watcher struct {
 
 // NewWatcher returns a watcher for a command and its flags, which evaluates up to most events at once, settle after
 // the first of them.
-func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int, settle time.Duration) *Watcher {
+func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int,
+	settle time.Duration,
+) *Watcher {
 	w := &Watcher{most: most, settle: settle, changed: make(chan struct{}, 1)}
 	w.Metering = NewMetering(evaluate.Metrics, f.Listen, c, func() (waiting, pending, refused int) {
 		left, not := w.Queue.Left()
@@ -114,7 +116,8 @@ func (w *Watcher) ready() (note string, err error) {
 		return "", errors.New(leftText(pending, refused))
 	}
 	if len(refused) > 0 {
-		note = fmt.Sprintf("%s refused: %v", wording.Plural(len(refused), "object"), refused[:min(len(refused), maxNamed)])
+		note = fmt.Sprintf("%s refused: %v", wording.Plural(len(refused), "object"),
+			refused[:min(len(refused), maxNamed)])
 	}
 	return note, nil
 }
@@ -187,7 +190,9 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 
 // begin has followers begin that emit in a way, unless they have one of their own. Those that may not list
 // what they follow are left out where forbidden takes the reason.
-func (w *Watcher) begin(ctx context.Context, all []*watch.Follower, emit func(context.Context, *watch.Event) error, forbidden func(error)) ([]*watch.Follower, error) {
+func (w *Watcher) begin(ctx context.Context, all []*watch.Follower,
+	emit func(context.Context, *watch.Event) error, forbidden func(error),
+) ([]*watch.Follower, error) {
 	var out []*watch.Follower
 	for _, f := range all {
 		if f.Report = w.Report; f.Emit == nil {
@@ -335,7 +340,9 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 // nothing reports why there is nothing to evaluate, and returns that.
 func (w *Watcher) nothing(now *Watched, why error) *Watched {
 	w.Report(why)
-	return &Watched{All: func(context.Context) (int, error) { return process.ExitOK, nil }, awaits: now.awaitsKinds()}
+	return &Watched{All: func(context.Context) (int, error) {
+		return process.ExitOK, nil
+	}, awaits: now.awaitsKinds()}
 }
 
 // awaitsKinds reports whether policies name kinds that there are not.
@@ -384,7 +391,8 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	w.incomplete(err)
 	var again *watch.RetryError
 	switch {
-	case code == process.ExitInterrupted || ctx.Err() != nil || err != nil && before == nil && !errors.As(err, &again):
+	case code == process.ExitInterrupted || ctx.Err() != nil || err != nil && before == nil &&
+		!errors.As(err, &again):
 		return nil, code, err
 	case errors.As(err, &again):
 		w.Report(fmt.Errorf("not everything was evaluated, trying again: %w", err))
@@ -404,9 +412,12 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 			changed()
 		}
 	})
-	loop := watch.Loop{Queue: &w.Queue, Most: w.most, Settle: w.settle, Report: w.Report, Evaluate: func(ctx context.Context, events []*watch.Event) error {
-		return w.evaluate(ctx, now, events)
-	}}
+	loop := watch.Loop{
+		Queue: &w.Queue, Most: w.most, Settle: w.settle, Report: w.Report,
+		Evaluate: func(ctx context.Context, events []*watch.Event) error {
+			return w.evaluate(ctx, now, events)
+		},
+	}
 	loop.Run(ctx, stop)
 	end()
 	group.Wait() // next is known
@@ -490,7 +501,9 @@ func (a *EventChanges) Incomplete() bool {
 
 // EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The error is
 // a *watch.RetryError where the server could not be asked.
-func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run, each Each) (EventChanges, error) {
+func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run,
+	each Each,
+) (EventChanges, error) {
 	var out EventChanges
 	var lost error
 	summary, err := each(ctx, func(c *engine.Change) error {
@@ -526,14 +539,16 @@ func Retryable(ctx context.Context, err error) error {
 
 // answers reports whether the server answers at all: a rule may also ask others, which do not.
 func answers(ctx context.Context, client *cluster.Client) bool {
-	_, err := client.Get(ctx, engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "default"})
+	_, err := client.Get(ctx,
+		engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "default"})
 	return !cluster.Uncertain(ctx, err)
 }
 
 // PrintHeading is the line above what events cause, for people.
 func PrintHeading(out io.Writer, events []*watch.Event) error {
 	for _, e := range events {
-		if _, err := fmt.Fprintln(out, redact.EscapeLine(fmt.Sprintf("== %s %s (%s)", e.Operation, e.Key, e.Time.UTC().Format(time.RFC3339)))); err != nil {
+		if _, err := fmt.Fprintln(out, redact.EscapeLine(fmt.Sprintf("== %s %s (%s)", e.Operation, e.Key,
+			e.Time.UTC().Format(time.RFC3339)))); err != nil {
 			return err
 		}
 	}
@@ -541,7 +556,9 @@ func PrintHeading(out io.Writer, events []*watch.Event) error {
 }
 
 // watch is a preview that goes on.
-func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (code int, err error) {
+func (f *Flags) watch(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (code int, err error) {
 	if _, err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
@@ -568,7 +585,9 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 }
 
 // Watch follows what policies come from, reads them, and runs until the context ends.
-func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch, streams genericiooptions.IOStreams) (code int, err error) {
+func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch,
+	streams genericiooptions.IOStreams,
+) (code int, err error) {
 	with, err := factory.Open(e, streams, false, false)
 	if err != nil {
 		return process.ExitNothing, err

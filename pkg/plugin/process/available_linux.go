@@ -34,7 +34,8 @@ func groupLimit(mounted, groups string, most int64) int64 {
 	for line := range strings.Lines(groups) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::") // version 2
 		for path := filepath.Join("/", group); ok; path = filepath.Dir(path) {
-			text, _ := os.ReadFile(filepath.Join(mounted, path, "memory.max")) // absent at the root, and in other namespaces
+			// absent at the root, and in other namespaces
+			text, _ := os.ReadFile(filepath.Join(mounted, path, "memory.max"))
 			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
 				most = min(most, limit) // "max" is not a number
 			}

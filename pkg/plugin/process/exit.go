@@ -23,10 +23,12 @@ import (
 // change", and everything above 1 is an error. An incomplete preview is never 0
 // or 1, because "no changes" must be reliable.
 const (
-	ExitOK         = 0 // preview: nothing would change; apply-existing: all applied, or nothing to do
-	ExitChanges    = 1 // preview: something would change
-	ExitNothing    = 2 // preview: there was nothing to evaluate, or nothing could be; apply-existing: nothing was written
-	ExitIncomplete = 3 // preview: some objects or policies were not evaluated; apply-existing: some written and some not
+	ExitOK      = 0 // preview: nothing would change; apply-existing: all applied, or nothing to do
+	ExitChanges = 1 // preview: something would change
+	// preview: there was nothing to evaluate, or nothing could be; apply-existing: nothing was written
+	ExitNothing = 2
+	// preview: some objects or policies were not evaluated; apply-existing: some written and some not
+	ExitIncomplete = 3
 	// ExitInterrupted is the code that a shell gives a program that Ctrl-C ended.
 	ExitInterrupted = 130
 )
@@ -96,7 +98,8 @@ func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 func OrInterrupted(ctx context.Context, err error) error {
 	code, why := CodeOf(err), whyStopped(ctx)
 	switch {
-	case ctx.Err() == nil, code != ExitInterrupted && !Interrupted(err), code == why.Code: // which may say after how many objects
+	case ctx.Err() == nil, code != ExitInterrupted && !Interrupted(err), code == why.Code:
+		// which may say after how many objects
 		return err
 	}
 	return why

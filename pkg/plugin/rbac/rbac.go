@@ -113,7 +113,8 @@ func (f *Flags) Validate(args []string) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
-	if !slices.Contains([]permission.Purpose{permission.Preview, permission.Explain, permission.Apply}, permission.Purpose(f.For)) {
+	if !slices.Contains([]permission.Purpose{permission.Preview, permission.Explain, permission.Apply},
+		permission.Purpose(f.For)) {
 		return fmt.Errorf("--for %q: use preview, explain or apply", f.For)
 	}
 	explains := f.For == string(permission.Explain)
@@ -222,7 +223,10 @@ func PrintManifests(format string, objects []any, notes []string, broken int, ou
 func Listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
 
 // Needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
-func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams genericiooptions.IOStreams) (found factory.Described, needs []permission.Need, notes []string, err error) {
+func (f *Flags) Needs(ctx context.Context, args, namespaces []string,
+	streams genericiooptions.IOStreams) (found factory.Described, needs []permission.Need,
+	notes []string, err error,
+) {
 	f.Quiet = true
 	f.Objects.None = f.Objects.None || len(f.Objects.World) > 0
 	w, err := factory.Open(&f.Evaluate, streams, false, false)
@@ -250,14 +254,18 @@ func (f *Flags) Needs(ctx context.Context, args, namespaces []string, streams ge
 	}
 	run := permission.Run{
 		Namespaces: Listed(namespaces), Reports: reports, Fixed: f.Fixed,
-		Rules: found.Descriptions, Served: found.Served, Only: only, Purpose: permission.Purpose(f.For), DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On, Reads: found.Reads(f.Policies.FromCluster),
+		Rules: found.Descriptions, Served: found.Served, Only: only, Purpose: permission.Purpose(f.For),
+		DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On,
+		Reads:     found.Reads(f.Policies.FromCluster),
 		HasStatus: found.HasStatus,
 	}
 	needs, notes, err = run.Needs()
 	if len(run.Namespaces) < len(namespaces) {
 		notes = append(notes, "roles know no wildcards: with one in --namespaces, a run lists the objects of all namespaces, and so may these roles")
 	}
-	if w.Client == nil && !slices.ContainsFunc(run.Served, func(m *meta.RESTMapping) bool { return run.Reads(m.GroupVersionKind.GroupKind()) }) {
+	if w.Client == nil && !slices.ContainsFunc(run.Served, func(m *meta.RESTMapping) bool {
+		return run.Reads(m.GroupVersionKind.GroupKind())
+	}) {
 		notes = append(notes, "no server was asked: exceptions and settings of an engine are covered if --world has their CustomResourceDefinitions")
 	}
 	return found, needs, notes, err

@@ -37,7 +37,8 @@ var errInit = errors.New("--init takes -p POLICY-FILES, -f OBJECT-FILES and at m
 
 // run writes the first test of policies: that they do what they do now.
 func (in *initial) run(ctx context.Context) (int, error) {
-	t := &document{Document: engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{}}, in.directory), dir: ".", name: filepath.Base(absolute(in.directory)), values: map[string]any{}}
+	t := &document{Document: engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{}},
+		in.directory), dir: ".", name: filepath.Base(absolute(in.directory)), values: map[string]any{}}
 	node := policydecode.Node{Report: &policydecode.Report{Origin: "--init", Policy: kind}}
 	for _, p := range in.policies {
 		t.policies = append(t.policies, place{p, node})
@@ -86,7 +87,9 @@ func (in *initial) rule(s *suite, run *run, ref engine.RuleRef) {
 	names := map[group][]any{}
 	var order []group
 	for _, key := range s.named {
-		steps := slices.DeleteFunc(run.steps(key, func(r engine.RuleRef) bool { return r.WithoutParameter() == ref.WithoutParameter() }), func(s engine.Step) bool { return s.Outcome == engine.NotMatched })
+		steps := slices.DeleteFunc(run.steps(key, func(r engine.RuleRef) bool {
+			return r.WithoutParameter() == ref.WithoutParameter()
+		}), func(s engine.Step) bool { return s.Outcome == engine.NotMatched })
 		if len(steps) == 0 {
 			continue
 		}
@@ -139,7 +142,9 @@ func (in *initial) file(ref engine.RuleRef) string {
 // want adds a wanted object, once.
 func (in *initial) want(ref engine.RuleRef, u *unstructured.Unstructured) {
 	name := in.file(ref)
-	if !slices.ContainsFunc(in.wanted[name], func(known *unstructured.Unstructured) bool { return diff.Same(known.Object, u.Object) }) {
+	if !slices.ContainsFunc(in.wanted[name], func(known *unstructured.Unstructured) bool {
+		return diff.Same(known.Object, u.Object)
+	}) {
 		in.wanted[name] = append(in.wanted[name], u)
 	}
 }
@@ -203,6 +208,7 @@ func (in *initial) write(t *document) error {
 		flag = " --expand"
 	}
 	fmt.Fprintf(in.factory.Streams.Out, "Wrote %s with %s and %s.\nNext: kubectl mutate test %s%s\n", filepath.Join(in.directory, cmp.Or(in.name, defaultName)),
-		wording.Plural(len(in.results), "result"), wording.Plural(objects, "wanted object"), wording.ShellQuote(in.directory), flag)
+		wording.Plural(len(in.results), "result"), wording.Plural(objects, "wanted object"),
+		wording.ShellQuote(in.directory), flag)
 	return nil
 }

@@ -44,7 +44,9 @@ func (j *judge) result(ctx context.Context, r *result) {
 		return
 	}
 	stand := j.standsFor(r)
-	switch found := slices.ContainsFunc(j.policies, func(d engine.Document) bool { return isPolicy(r.policy)(refOf(d)) }); {
+	switch found := slices.ContainsFunc(j.policies, func(d engine.Document) bool {
+		return isPolicy(r.policy)(refOf(d))
+	}); {
 	case !found:
 		text := fmt.Sprintf("there is no policy %s in the files of the test", r.policy)
 		if meant := engine.Nearest(r.policy, j.policyNames()); meant != "" {
@@ -163,7 +165,8 @@ func (j *judge) lacks(r *result) string {
 	var names []string
 	for _, d := range j.policies {
 		own := rulesOf(d)
-		if isPolicy(r.policy)(refOf(d)) && (r.rule == "" || len(own) == 0 || slices.Contains(own, written(r.rule)) || slices.Contains(own, r.rule)) {
+		if isPolicy(r.policy)(refOf(d)) &&
+			(r.rule == "" || len(own) == 0 || slices.Contains(own, written(r.rule)) || slices.Contains(own, r.rule)) {
 			return ""
 		}
 		names = append(names, own...)
@@ -222,7 +225,8 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 	}
 	for _, s := range r.specs {
 		want(s.place, func(k engine.ObjectKey) bool {
-			return (k.Name == s.text || k.Place().Name == s.text) && k.Group == s.group && (s.version == "" || k.Version == s.version) && (s.kind == "" || k.Kind == s.kind) &&
+			return (k.Name == s.text || k.Place().Name == s.text) && k.Group == s.group &&
+				(s.version == "" || k.Version == s.version) && (s.kind == "" || k.Kind == s.kind) &&
 				(k.Namespace == s.namespace || s.namespace == "" && k.Namespace == defaultNamespace)
 		})
 	}
@@ -249,7 +253,9 @@ func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested
 	byRule := map[engine.RuleRef][]engine.Step{}
 	var order []engine.RuleRef
 	var none engine.Step // of a rule that does not match
-	for _, step := range c.run.steps(key, func(ref engine.RuleRef) bool { return ofPolicy(ref) && wants(r, ref) }) {
+	for _, step := range c.run.steps(key, func(ref engine.RuleRef) bool {
+		return ofPolicy(ref) && wants(r, ref)
+	}) {
 		rule := step.Rule
 		rule.Via = ""
 		if rule.Dialect != kyvernoRules { // of which a policy has one result
@@ -302,13 +308,17 @@ const kyvernoRules = "kyverno"
 // wants reports whether a result is about a rule, or one that is derived from it. Rules of other languages
 // have no names.
 func wants(r *result, ref engine.RuleRef) bool {
-	return r.rule == "" || ref.Dialect != kyvernoRules || slices.Contains([]string{r.rule, "autogen-" + r.rule, "autogen-cronjob-" + r.rule}, ref.Rule)
+	return r.rule == "" || ref.Dialect != kyvernoRules ||
+		slices.Contains([]string{r.rule, "autogen-" + r.rule, "autogen-cronjob-" + r.rule}, ref.Rule)
 }
 
 // order lists outcomes: of a rule that had several on one object, the first of them counts.
 //
 //nolint:gochecknoglobals // an immutable table
-var order = []engine.Outcome{engine.Unsupported, engine.Denied, engine.Failed, engine.Changed, engine.Unchanged, engine.Skipped}
+var order = []engine.Outcome{
+	engine.Unsupported, engine.Denied, engine.Failed, engine.Changed,
+	engine.Unchanged, engine.Skipped,
+}
 
 func worst(steps []engine.Step) *engine.Step {
 	out := &steps[0]
@@ -408,7 +418,8 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 	for _, d := range j.patched[r.patched.text] {
 		u := d.Object()
 		if u.GetAPIVersion() == got.GetAPIVersion() && u.GetKind() == got.GetKind() && nameOf(u) == nameOf(got) &&
-			(u.GetNamespace() == got.GetNamespace() || u.GetNamespace() == "" && got.GetNamespace() == defaultNamespace) {
+			(u.GetNamespace() == got.GetNamespace() || u.GetNamespace() == "" &&
+				got.GetNamespace() == defaultNamespace) {
 			return &d
 		}
 	}
@@ -417,20 +428,27 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 
 // difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and empty
 // lists count for nothing.
-func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine.Document, got *unstructured.Unstructured) {
+func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine.Document,
+	got *unstructured.Unstructured,
+) {
 	want := tidied(wanted.Object())
 	want.SetNamespace(got.GetNamespace())
 	is := tidied(got)
 	typ := diff.TypeOf(ctx, c.objects, got.GroupVersionKind())
 	fields := diff.Compare(want.Object, is.Object, typ)
 	if c.stand != nil { // as compare does
-		fields = slices.DeleteFunc(fields, func(f engine.FieldChange) bool { return f.Kind == engine.Moved && !orderCounts(f.Path) })
+		fields = slices.DeleteFunc(fields, func(f engine.FieldChange) bool {
+			return f.Kind == engine.Moved && !orderCounts(f.Path)
+		})
 	}
 	if len(fields) == 0 {
 		return
 	}
 	change := c.run.changes[t.Object.Named()]
-	between := &engine.Change{Subject: t.Object, Before: want, After: is, Fields: fields, Steps: change.Steps, Target: engine.Target{Key: t.Object, Object: want}}
+	between := &engine.Change{
+		Subject: t.Object, Before: want, After: is, Fields: fields, Steps: change.Steps,
+		Target: engine.Target{Key: t.Object, Object: want},
+	}
 	evaluation.Conceal(between)
 	t.Difference = between
 	t.Places = []string{wanted.Origin}

@@ -50,7 +50,8 @@ func (s *suite) files(ctx context.Context, places []place, implied string) (out 
 			path = filepath.Join(s.dir, path)
 		}
 		reader := &input.Reader{}
-		for d, err := range reader.Read(ctx, input.Files{Paths: []string{path}, Recursive: true, Lines: true, APIVersion: apiVersion, Kind: implied}) {
+		for d, err := range reader.Read(ctx,
+			input.Files{Paths: []string{path}, Recursive: true, Lines: true, APIVersion: apiVersion, Kind: implied}) {
 			var unread *input.Error
 			switch {
 			case errors.As(err, &unread) && unread.Line == 0:
@@ -95,7 +96,10 @@ func (s *suite) file(ctx context.Context, p place, want string) *engine.Document
 // open reads the policies of a test.
 func open(ctx context.Context, t *document, o *evaluate.Options, with *standIns) *suite {
 	o.Annotate = false // Kyverno's command does not
-	s := &suite{document: t, options: o, with: with, broken: map[string]bool{}, patched: map[string][]engine.Document{}}
+	s := &suite{
+		document: t, options: o, with: with, broken: map[string]bool{},
+		patched: map[string][]engine.Document{},
+	}
 	for _, d := range s.files(ctx, t.policies, "") {
 		switch engine.RoleOf(d.Key.GroupKind, o.Dialects) {
 		case engine.Policy:
@@ -151,7 +155,8 @@ func (s *suite) load(ctx context.Context) {
 			s.named = append(s.named, d.Key)
 		}
 	}
-	o.World.Reader, o.World.Raw, o.World.Document, o.World.Mapper = s.objects, s.objects, s.objects.Document, s.objects.Mapper()
+	o.World.Reader, o.World.Raw, o.World.Document, o.World.Mapper = s.objects, s.objects, s.objects.Document,
+		s.objects.Mapper()
 	s.programs = s.compile(s.values)
 }
 
@@ -233,7 +238,8 @@ func (s *suite) readValues(ctx context.Context) {
 		object["apiVersion"], object["kind"] = apiVersion, "Values"
 		d := engine.NewDocument(&unstructured.Unstructured{Object: object}, s.Origin)
 		d.Line = func(field string) int {
-			if first, _, _ := strings.Cut(field, "."); s.Line == nil || strings.HasPrefix(first, "apiCall") || strings.HasPrefix(first, "globalContext") {
+			if first, _, _ := strings.Cut(field, "."); s.Line == nil || strings.HasPrefix(first, "apiCall") ||
+				strings.HasPrefix(first, "globalContext") {
 				return s.lineOf(field)
 			}
 			return s.lineOf("values." + field)
@@ -277,7 +283,10 @@ func (s *suite) entries(ctx context.Context, entries []any) []any {
 			entry["data"] = entry["resources"]
 		}
 		if paths, ok := entry["resourceFiles"].([]any); ok {
-			node := policydecode.Node{Report: &policydecode.Report{Origin: s.Origin, Line: s.Line, Policy: kind}, Path: fmt.Sprintf("globalContextEntries[%d].resourceFiles", i), Value: paths}
+			node := policydecode.Node{
+				Report: &policydecode.Report{Origin: s.Origin, Line: s.Line, Policy: kind},
+				Path:   fmt.Sprintf("globalContextEntries[%d].resourceFiles", i), Value: paths,
+			}
 			var data []any
 			for _, n := range node.List() {
 				for _, d := range s.files(ctx, []place{{n.Text(), n}}, "") {
@@ -323,7 +332,10 @@ func (s *suite) bindings(ctx context.Context) (out []engine.Document) {
 	if d == nil {
 		return nil
 	}
-	report := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: d.Key.Kind, Warn: func(e engine.CompileError) { s.errs = append(s.errs, &e) }}
+	report := &policydecode.Report{
+		Origin: d.Origin, Line: d.Line, Policy: d.Key.Kind,
+		Warn: func(e engine.CompileError) { s.errs = append(s.errs, &e) },
+	}
 	f := policydecode.Node{Report: report, Value: d.Object().Object}.Fields()
 	user := f.At("userInfo").Fields()
 	s.request.User = engine.UserInfo{Username: user.At("username").Text(), Groups: user.At("groups").Texts()}

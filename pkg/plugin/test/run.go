@@ -107,7 +107,9 @@ func (r *run) steps(key engine.ObjectKey, is func(engine.RuleRef) bool) (out []e
 
 // after is an object after the last rule of a policy, and of those before it; nil if there is no such object. The
 // policies of a language that Kyverno's command does not know are evaluated together.
-func (r *run) after(key engine.ObjectKey, language string, isOne func(engine.RuleRef) bool) *unstructured.Unstructured {
+func (r *run) after(key engine.ObjectKey, language string,
+	isOne func(engine.RuleRef) bool,
+) *unstructured.Unstructured {
 	is := func(ref engine.RuleRef) bool {
 		return isOne(ref) || ref.Dialect == language && !slices.Contains(languages, language)
 	}

@@ -113,7 +113,8 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	c.Flags().StringSliceVarP(&f.Objects.Filenames, "filename", "f", nil, "With --init: file or directory of objects.")
 	f.AddExpandFlag(c.Flags())
 	f.Context.AddAccessFlags(c.Flags())
-	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+formats.Names(output.Options{Tests: true})+".")
+	c.Flags().StringVarP(&f.Output.Format, "output", "o", f.Output.Format, "Output format: one of "+
+		formats.Names(output.Options{Tests: true})+".")
 	f.Output.AddValueFlags(c.Flags())
 	f.Report.AddFlags(c.Flags(), formats.ReportNames(output.Options{Tests: true}))
 	f.AddQuietFlag(c.Flags())
@@ -121,9 +122,12 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (*Options, error) {
 	o := &Options{paths: args, name: f.FileName, updates: f.Update, secrets: f.Output.ShowSecrets}
-	if f.Init != (len(f.Policies.Paths)+len(f.Objects.Filenames) > 0) || f.Init && (len(f.Policies.Paths) == 0 || len(f.Objects.Filenames) == 0 || len(args) > 1) {
+	if f.Init != (len(f.Policies.Paths)+len(f.Objects.Filenames) > 0) || f.Init &&
+		(len(f.Policies.Paths) == 0 || len(f.Objects.Filenames) == 0 || len(args) > 1) {
 		return nil, errInit
 	}
 	if f.Update && len(f.With) > 0 {
@@ -142,7 +146,10 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 		return nil, err
 	}
 	if f.Init {
-		o.first = &initial{Options: o, directory: o.paths[0], policies: f.Policies.Paths, objects: f.Objects.Filenames, wanted: map[string][]*unstructured.Unstructured{}}
+		o.first = &initial{
+			Options: o, directory: o.paths[0], policies: f.Policies.Paths,
+			objects: f.Objects.Filenames, wanted: map[string][]*unstructured.Unstructured{},
+		}
 	}
 	if len(f.With) > 0 {
 		if err := o.loadWith(c.Context(), f.With, o.factory.Options(engine.Request{})); err != nil {
@@ -236,7 +243,9 @@ type outcome struct {
 
 // sideBySide runs a function on all items side by side, and yields what it returns in their order. An error ends
 // the run.
-func sideBySide[T, R any](ctx context.Context, items []T, run func(context.Context, T) (R, error)) iter.Seq2[R, error] {
+func sideBySide[T, R any](ctx context.Context, items []T,
+	run func(context.Context, T) (R, error),
+) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -293,9 +302,10 @@ func (o *Options) file(ctx context.Context, path string) (out outcome, err error
 		if err != nil {
 			return out, err
 		}
-		chosen := len(results) > 0 || o.chooses(path, t.name, "") || slices.ContainsFunc(t.results, func(r *result) bool {
-			return len(errs) > 0 && o.chooses(path, t.name, r.ref().String())
-		})
+		chosen := len(results) > 0 || o.chooses(path, t.name, "") ||
+			slices.ContainsFunc(t.results, func(r *result) bool {
+				return len(errs) > 0 && o.chooses(path, t.name, r.ref().String())
+			})
 		if chosen {
 			out.tests++
 			out.results, out.errs = append(out.results, results...), append(out.errs, errs...)
@@ -333,7 +343,8 @@ func (o *Options) document(ctx context.Context, path string, t *document) ([]out
 		j.result(ctx, r)
 	}
 	if t.checks != nil {
-		j.add(&result{node: t.checks.node}, output.Tested{Verdict: output.NotTested, Foreign: true, Text: "checks are of an older Kyverno"})
+		j.add(&result{node: t.checks.node},
+			output.Tested{Verdict: output.NotTested, Foreign: true, Text: "checks are of an older Kyverno"})
 	}
 	j.out = slices.DeleteFunc(j.out, func(r output.Tested) bool { return !o.chooses(path, t.name, r.Title()) })
 	if o.updates {

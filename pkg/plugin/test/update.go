@@ -17,7 +17,9 @@ import (
 
 // update has the results that fail for their wanted object alone pass, by writing the object that came out in its
 // place.
-func (o *Options) update(ctx context.Context, results []output.Tested, wanted map[*engine.Change]*engine.Document) {
+func (o *Options) update(ctx context.Context, results []output.Tested,
+	wanted map[*engine.Change]*engine.Document,
+) {
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	for i := range results {

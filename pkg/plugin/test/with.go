@@ -48,7 +48,8 @@ func (w *standIns) of(d engine.Document) (out []engine.Document) {
 		if !found || p.Key.Namespace != d.Key.Namespace {
 			continue
 		}
-		if rest == "" || derivedPart.MatchString(rest) || slices.ContainsFunc(rulesOf(d), func(rule string) bool { return ofRule(rest, rule) }) {
+		if rest == "" || derivedPart.MatchString(rest) ||
+			slices.ContainsFunc(rulesOf(d), func(rule string) bool { return ofRule(rest, rule) }) {
 			out = append(out, p)
 		}
 	}
@@ -61,7 +62,8 @@ var derivedPart = regexp.MustCompile(`^(-controllers|-(daemonsets|deployments|jo
 
 // ofRule reports whether the rest of a name is that of a policy which convert makes of a rule alone.
 func ofRule(rest, rule string) bool {
-	after, found := strings.CutPrefix(rest, "-"+strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(rule), "-"), "-"))
+	after, found := strings.CutPrefix(rest,
+		"-"+strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(rule), "-"), "-"))
 	return found && rule != "" && derivedPart.MatchString(after)
 }
 

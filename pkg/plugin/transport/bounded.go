@@ -88,7 +88,8 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.timer.Stop() // until somebody reads
 	b.ReadCloser, response.Body = response.Body, b
 	if r.Context().Value(watchKey{}) == nil {
-		b.left, b.large = t.bytes, &LimitError{describe(r), fmt.Sprintf("is not read: it has more than %d MiB%s", t.bytes>>20, t.advice), true}
+		b.left, b.large = t.bytes, &LimitError{describe(r), fmt.Sprintf("is not read: it has more than %d MiB%s",
+			t.bytes>>20, t.advice), true}
 	}
 	return response, nil
 }

@@ -33,7 +33,9 @@ type HistoryFlags struct {
 }
 
 // NewHistoryCommand is `history`: the runs that wrote, and what to do with them.
-func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string,
+	streams genericiooptions.IOStreams,
+) *cobra.Command {
 	f := HistoryFlags{Output: formats.Table, Config: config}
 	c := &cobra.Command{
 		Use:   "history [RUN | JOURNAL | DIRECTORY ...]",
@@ -99,7 +101,8 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 		journals = append(journals, named...)
 	}
 	root := c.Root().CommandPath()
-	printer := HistoryPrinter{Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir), Resume: root + " " + preview.ApplyExisting, Undo: root + " undo"}
+	printer := HistoryPrinter{Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir), Resume: root +
+		" " + preview.ApplyExisting, Undo: root + " undo"}
 	if f.All || len(args) > 0 {
 		here = "" // all contexts
 	}
@@ -159,20 +162,28 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 		fmt.Fprintf(b, "No runs in %s.\n", p.Where)
 		return
 	}
-	rows := [][]string{{"ID", "STARTED", "CONTEXT", "COMMAND", "PLANNED", "APPLIED", "UNCHANGED", "FAILED", "IN DOUBT", "LEFT", "UNDONE"}}
+	rows := [][]string{{
+		"ID", "STARTED", "CONTEXT", "COMMAND", "PLANNED", "APPLIED", "UNCHANGED", "FAILED",
+		"IN DOUBT", "LEFT", "UNDONE",
+	}}
 	for i := range runs {
 		r := &runs[i]
 		command := r.Command
 		if r.Undoes != "" {
 			command += " of " + r.Undoes
 		}
-		row := []string{wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context), wording.Cell(command)}
+		row := []string{
+			wording.Cell(r.ID), r.Started.Local().Format(time.DateTime), wording.Cell(r.Context),
+			wording.Cell(command),
+		}
 		for _, n := range []int{r.Planned, r.Applied, r.Unchanged, r.Failed, r.InDoubt, r.Left, r.Undone} {
 			row = append(row, strconv.Itoa(n))
 		}
 		rows = append(rows, row)
 	}
-	if unchanged := slices.Index(rows[0], "UNCHANGED"); !slices.ContainsFunc(runs, func(r journal.Run) bool { return r.Unchanged > 0 }) {
+	if unchanged := slices.Index(rows[0], "UNCHANGED"); !slices.ContainsFunc(runs, func(r journal.Run) bool {
+		return r.Unchanged > 0
+	}) {
 		for i := range rows {
 			rows[i] = slices.Delete(rows[i], unchanged, unchanged+1)
 		}
@@ -185,10 +196,12 @@ func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 func (p *HistoryPrinter) next(b *strings.Builder, runs []journal.Run) {
 	var lines strings.Builder
 	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Resumable() }); i >= 0 {
-		fmt.Fprintf(&lines, "To continue with %s: %s --resume %s\n", wording.Cell(runs[i].ID), p.Resume, wording.ShellQuote(runs[i].Name()))
+		fmt.Fprintf(&lines, "To continue with %s: %s --resume %s\n", wording.Cell(runs[i].ID), p.Resume,
+			wording.ShellQuote(runs[i].Name()))
 	}
 	if i := slices.IndexFunc(runs, func(r journal.Run) bool { return r.Undoable() }); i >= 0 {
-		fmt.Fprintf(&lines, "To take back %s: %s %s\n", wording.Cell(runs[i].ID), p.Undo, wording.ShellQuote(runs[i].Name()))
+		fmt.Fprintf(&lines, "To take back %s: %s %s\n", wording.Cell(runs[i].ID), p.Undo,
+			wording.ShellQuote(runs[i].Name()))
 	}
 	if lines.Len() > 0 {
 		b.WriteString("\n" + lines.String())

@@ -49,7 +49,8 @@ func (r *Reversal) release(ctx context.Context) error {
 func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 	for attempts := cluster.NewAttempts(r.Executor.Writer.Retry, r.Executor.Writer.Patience); ; {
 		sent, err := r.tryRelease(ctx, key)
-		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) { // a read is repeated by the Server
+		// a read is repeated by the Server
+		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
 			return err
 		}
 		if err := attempts.Wait(ctx, err); err != nil {
@@ -74,13 +75,15 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 		return false, err
 	}
 	body, err := json.Marshal([]diff.Edit{
-		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"), Value: live.GetResourceVersion()},
+		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata",
+			"resourceVersion"), Value: live.GetResourceVersion()},
 		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "managedFields"), Value: owners},
 	})
 	if err != nil {
 		return false, err
 	}
-	_, err = server.Patch(ctx, key, cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Header.FieldManager})
+	_, err = server.Patch(ctx, key,
+		cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Header.FieldManager})
 	return true, err
 }
 

@@ -105,7 +105,8 @@ func (r *restoring) value(u engine.FieldChange) {
 	is := at(r.Want.Object, u.Path)
 	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
 	switch {
-	case u.Withheld && u.Kind == engine.Added && !r.write.InDoubt && r.write.ResourceVersion == r.live.GetResourceVersion():
+	case u.Withheld && u.Kind == engine.Added && !r.write.InDoubt &&
+		r.write.ResourceVersion == r.live.GetResourceVersion():
 		r.put(u.Path, was) // its value is not known, but the object was not written since
 	case u.Withheld:
 		r.keep(u.Path, ErrWithheld)

@@ -59,7 +59,9 @@ func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool,
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	report := r.Executor.Report
 	r.Executor.Report = func(w *write.Result) error { // that the run owned what it wrote is no news
-		w.Takeovers = slices.DeleteFunc(w.Takeovers, func(t request.Takeover) bool { return t.Manager == r.Header.FieldManager })
+		w.Takeovers = slices.DeleteFunc(w.Takeovers, func(t request.Takeover) bool {
+			return t.Manager == r.Header.FieldManager
+		})
 		return report(w)
 	}
 	summary, err := r.preview(ctx)
@@ -197,7 +199,10 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 // task puts one object back. It holds on to no object: that is read afresh.
 func (r *Reversal) task(of *Object, c *engine.Change) *write.Task {
 	entry := plan.NewEntry(c)
-	t := &write.Task{Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry, Endpoints: write.EndpointsOf(c)}
+	t := &write.Task{
+		Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry,
+		Endpoints: write.EndpointsOf(c),
+	}
 	for _, p := range of.secret() {
 		t.Secrets = append(t.Secrets, engine.FieldChange{Path: p, Secret: true})
 	}
@@ -328,7 +333,8 @@ func (f *freshServer) know(key engine.ObjectKey, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := key.Whole()
-	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.least[name], version)); err == nil && order >= 0 {
+	if order, err := resourceversion.CompareResourceVersion(version,
+		cmp.Or(f.least[name], version)); err == nil && order >= 0 {
 		f.least[name] = version
 	}
 }
@@ -362,7 +368,9 @@ func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructu
 }
 
 // Patch sends a patch.
-func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error) {
+func (f *freshServer) Patch(ctx context.Context, key engine.ObjectKey,
+	p cluster.Patch,
+) (*unstructured.Unstructured, error) {
 	answer, err := f.Server.Patch(ctx, key, p)
 	if err == nil && !p.DryRun {
 		f.know(key, answer.GetResourceVersion())

@@ -44,7 +44,9 @@ type Options struct {
 
 // NewCommand is `undo`: it reverts the writes of a run.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := Flags{apply.WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)}}
+	f := Flags{
+		apply.WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)},
+	}
 	f.FieldManager, f.Options.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:        "undo RUN [TYPE/NAME ...]",
@@ -104,7 +106,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions reads the journal, and checks that it is of this cluster.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (o *Options, err error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (o *Options, err error) {
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
@@ -138,7 +142,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
-	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager) // it is the run's own that is taken back
+	// it is the run's own that is taken back
+	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager)
 	if o.Printers, o.Executor, err = f.Writing(c, w, engine.Request{}); err != nil {
 		return nil, err
 	}
@@ -146,7 +151,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	o.Found = func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.Print(output.Summary{Summary: s}) }
 	if !f.Rehearses() {
-		o.Executor.Journal, err = apply.NewJournal(w, c, args, &f.Write, journal.Header{Undoes: o.Header.ID, Run: plan.NewRun(here, process.Release(), time.Now())})
+		o.Executor.Journal, err = apply.NewJournal(w, c, args, &f.Write,
+			journal.Header{Undoes: o.Header.ID, Run: plan.NewRun(here, process.Release(), time.Now())})
 	}
 	return o, err
 }
@@ -194,7 +200,8 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 	all = slices.DeleteFunc(all, func(o Object) bool {
 		key := o.Object
 		named := func(k engine.ObjectKey) bool {
-			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name) && (k.Namespace == "" || k.Namespace == key.Namespace)
+			return k.GroupKind == key.GroupKind && (k.Name == "" || k.Name == key.Name) &&
+				(k.Namespace == "" || k.Namespace == key.Namespace)
 		}
 		i := slices.IndexFunc(keys, named)
 		switch {
@@ -243,7 +250,9 @@ func (f *Flags) narrows(args []string) bool {
 }
 
 // runner returns what undo does: on one cluster, or on those of a directory of plans.
-func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (process.Runner, error) {
+func (f *Flags) runner(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (process.Runner, error) {
 	if !plan.IsDirectory(args[0]) {
 		return f.ToOptions(c, args, streams)
 	}
@@ -271,10 +280,13 @@ func (f *Flags) runner(c *cobra.Command, args []string, streams genericiooptions
 		one := *f
 		one.Config = flags.ConfigOf(f.Config, run.Context)
 		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
-		runs = append(runs, apply.ClusterRun{Context: run.Context, Writes: run.Written, Open: func(m *apply.WrittenCluster) (process.Runner, error) {
-			one.Cluster = m
-			return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
-		}})
+		runs = append(runs, apply.ClusterRun{
+			Context: run.Context, Writes: run.Written,
+			Open: func(m *apply.WrittenCluster) (process.Runner, error) {
+				one.Cluster = m
+				return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
+			},
+		})
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)

@@ -73,7 +73,9 @@ type Queue struct {
 func (q *Queue) Put(ctx context.Context, e *Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.wait(ctx, func() bool { return len(q.order) < MaxEvents || q.pending[e.Object.GetUID()] != nil }); err != nil {
+	if err := q.wait(ctx, func() bool {
+		return len(q.order) < MaxEvents || q.pending[e.Object.GetUID()] != nil
+	}); err != nil {
 		return err
 	}
 	q.add(e)
@@ -205,7 +207,8 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 		}
 		p := page{ctx: ctx, source: s}
 		for _, e := range s.Events {
-			if kind, ok := filter.ForKind(e.Mapping); ok && (kind.Matches(e.Object) || e.Old != nil && kind.Matches(e.Old)) && (s.Live != nil || e.Operation != engine.OperationDelete) {
+			if kind, ok := filter.ForKind(e.Mapping); ok && (kind.Matches(e.Object) || e.Old != nil &&
+				kind.Matches(e.Old)) && (s.Live != nil || e.Operation != engine.OperationDelete) {
 				p.events = append(p.events, e)
 			}
 		}
@@ -231,7 +234,10 @@ func (p page) Target(i int) (engine.Target, error) { return p.source.Target(p.ct
 // Target returns the object of an event, with its request.
 func (s *Source) Target(ctx context.Context, e *Event) engine.Target {
 	u := e.Object
-	t := engine.Target{Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping, Request: s.Scope.Request}
+	t := engine.Target{
+		Key: engine.KeyOf(u), Object: u, OldObject: u, Mapping: e.Mapping,
+		Request: s.Scope.Request,
+	}
 	t.Request.Operation = e.Operation
 	switch {
 	case e.Operation == engine.OperationCreate:

@@ -87,7 +87,10 @@ const brief = 10 * time.Second
 
 // DefaultBackoff is between attempts to reach a server that does not answer: up to half a minute.
 func DefaultBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 30 * time.Second}
+	return wait.Backoff{
+		Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10,
+		Cap: 30 * time.Second,
+	}
 }
 
 // Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed
@@ -247,7 +250,8 @@ func (f *Follower) changed(ctx context.Context, u *unstructured.Unstructured) er
 	if before != nil {
 		e.Operation, e.Old = engine.OperationUpdate, before.state()
 	}
-	if now.wanted && before == nil || before != nil && before.digest != now.digest && (now.wanted || before.wanted) {
+	if now.wanted && before == nil || before != nil && before.digest != now.digest &&
+		(now.wanted || before.wanted) {
 		if err := f.emit(ctx, &e, u); err != nil {
 			return err
 		}

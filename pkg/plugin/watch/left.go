@@ -47,7 +47,8 @@ func (q *Queue) Later(e *Event) {
 	delay += rand.N(delay/4 + 1)
 	later.due = time.Now().Add(delay)
 	i := slices.IndexFunc(q.later, func(o *Event) bool {
-		return o.Key.UID == e.Key.UID && o.Operation == e.Operation && o.Target == e.Target && o.Left != nil && e.Left != nil
+		return o.Key.UID == e.Key.UID && o.Operation == e.Operation && o.Target == e.Target &&
+			o.Left != nil && e.Left != nil
 	})
 	if i < 0 {
 		q.later = append(q.later, &later)
@@ -83,7 +84,8 @@ func (q *Queue) takeLater(most int) []*Event {
 	out := []*Event{first}
 	now := time.Now()
 	for _, e := range q.later {
-		if e != first && len(out) < most && first.own() && e.own() && e.Target == first.Target && !e.due.After(now) && !slices.ContainsFunc(out, func(o *Event) bool { return o.Key.UID == e.Key.UID }) {
+		if e != first && len(out) < most && first.own() && e.own() && e.Target == first.Target &&
+			!e.due.After(now) && !slices.ContainsFunc(out, func(o *Event) bool { return o.Key.UID == e.Key.UID }) {
 			out = append(out, e)
 		}
 	}
@@ -142,7 +144,9 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 			all[k] = l.Refused && (is || !known)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b engine.ObjectKey) int {
+		return cmp.Compare(a.String(), b.String())
+	}) {
 		if all[k] {
 			refused = append(refused, k)
 		} else {
@@ -155,7 +159,10 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 // Renew returns an event as its object is now, and what it is still to be evaluated for: nil where that is gone, or
 // was refused and has not changed. Rest is what was refused and has not changed. Get reads an object; its errors are
 // returned.
-func (e *Event) Renew(ctx context.Context, get func(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error)) (again, rest *Event, err error) {
+func (e *Event) Renew(ctx context.Context,
+	get func(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error)) (again,
+	rest *Event, err error,
+) {
 	now, still := *e, *e
 	if now.Left == nil {
 		return &now, nil, nil

@@ -126,7 +126,9 @@ func (s *Settling) forget() {
 
 // Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes
 // are the triggers of the rules that change it; an empty one is the object itself.
-func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) (paused, begins bool) {
+func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey,
+	events []*Event,
+) (paused, begins bool) {
 	k = k.Whole()
 	w := s.written[k]
 	switch {

@@ -151,7 +151,9 @@ func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 			ctx = engine.WithSecret(ctx)
 		}
 	}
-	return waitForRollouts(ctx, x.Writer.Server, keys, x.Timeout, func(text string) { fmt.Fprintln(x.ErrOut, redact.EscapeLine(text)) })
+	return waitForRollouts(ctx, x.Writer.Server, keys, x.Timeout, func(text string) {
+		fmt.Fprintln(x.ErrOut, redact.EscapeLine(text))
+	})
 }
 
 // untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
@@ -190,7 +192,9 @@ type rollout struct {
 // waitForRollouts returns when all workloads among the objects have rolled out. Other kinds,
 // and objects that are gone, are not waited for. Told is called when a workload has come further. The error
 // names those that were not ready in time, or whose controller has given up, or is one of reading.
-func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration, told func(text string)) error {
+func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration,
+	told func(text string),
+) error {
 	var left []rollout
 	for _, k := range keys {
 		if isWorkload(k) && (k.Subresource == "" || k.Subresource == "scale") {
@@ -199,10 +203,11 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 		}
 	}
 	var failed error // of reading; it may be a timeout of its own
-	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true, func(context.Context) (bool, error) {
-		left, failed = lookAtRollouts(ctx, server, left, told) // not cut off by the timeout
-		return len(left) == 0, failed
-	})
+	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true,
+		func(context.Context) (bool, error) {
+			left, failed = lookAtRollouts(ctx, server, left, told) // not cut off by the timeout
+			return len(left) == 0, failed
+		})
 	switch {
 	case err == nil:
 		return nil
@@ -246,7 +251,8 @@ func lookAtRollouts(ctx context.Context, server Server, all []rollout, told func
 }
 
 func isWorkload(key engine.ObjectKey) bool {
-	return key.Group == "apps" && (key.Kind == "Deployment" || key.Kind == "StatefulSet" || key.Kind == "DaemonSet")
+	return key.Group == "apps" && (key.Kind == "Deployment" || key.Kind == "StatefulSet" ||
+		key.Kind == "DaemonSet")
 }
 
 // rolloutStatus returns what a workload is waiting for, in the words of kstatus. It
@@ -261,7 +267,8 @@ func rolloutStatus(u *unstructured.Unstructured) (string, error) {
 		return "", nil
 	case strategy == "OnDelete": // nothing rolls out on its own; kstatus knows that of StatefulSets alone
 		return "", nil
-	case u.GetGeneration() > observed: // kstatus takes a workload without an observedGeneration for an observed one
+	case u.GetGeneration() > observed:
+		// kstatus takes a workload without an observedGeneration for an observed one
 		return "its controller has not seen the change yet", nil
 	}
 	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused {

@@ -224,7 +224,9 @@ func (x *Executor) take(t *Task) *unstructured.Unstructured {
 // Verify verifies the change of a task, as Run does before it writes. The object is read, unless it is known
 // as it was listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the
 // outcome of the result; the error is one of Writer.Verify.
-func (x *Executor) Verify(ctx context.Context, t *Task, listed *unstructured.Unstructured) (*Verified, error) {
+func (x *Executor) Verify(ctx context.Context, t *Task,
+	listed *unstructured.Unstructured,
+) (*Verified, error) {
 	if !t.mayUse(listed) {
 		listed = nil
 	}
@@ -357,7 +359,9 @@ func (x *Executor) wave(t *Task, known map[*Task]int) int {
 // missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
 func (x *Executor) missedTarget(t *Task) *Task {
 	triggers := x.triggeredBy[t.Key.Named()]
-	if i := slices.IndexFunc(triggers, func(other *Task) bool { return other.wave < t.wave && other.missed }); i >= 0 {
+	if i := slices.IndexFunc(triggers, func(other *Task) bool {
+		return other.wave < t.wave && other.missed
+	}); i >= 0 {
 		return triggers[i]
 	}
 	return nil

@@ -113,7 +113,8 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	}
 	unrecorded := x.Writer.Journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
 	if x.tally.NotTried > 0 {
-		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"), x.Command, wording.ShellQuote(x.Writer.Journal.Name()))
+		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"),
+			x.Command, wording.ShellQuote(x.Writer.Journal.Name()))
 	}
 	unclosed := x.Writer.Journal.Close()
 	switch {
@@ -208,13 +209,16 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 // written any more. A rejected entry stays planned, so that it can be tried again. Without a journal, the result
 // is kept for the one that the run may begin, unless the user was shown that the object is left alone.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
-	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) && (v.Err != nil || len(t.Rules) > 0) { // an undo has none, and has undone nothing that is gone
+	// an undo has none, and has undone nothing that is gone
+	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) &&
+		(v.Err != nil || len(t.Rules) > 0) {
 		key := v.Key
 		key.Subresource = ""
 		out := recordOf(0, key, &v.Result)
 		t.unmade = &out
 	}
-	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == Ignored || v.Outcome == NotTried {
+	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == Ignored ||
+		v.Outcome == NotTried {
 		return nil
 	}
 	found := t.unsure && v.Outcome == Unchanged

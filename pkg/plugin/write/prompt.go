@@ -73,7 +73,8 @@ func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
 	if !p.terminal {
 		return errNoTerminal
 	}
-	answer, err := p.readAnswer(ctx, "\n"+redact.EscapeLine(fmt.Sprintf("%s Type %q to continue: ", question, word)))
+	answer, err := p.readAnswer(ctx,
+		"\n"+redact.EscapeLine(fmt.Sprintf("%s Type %q to continue: ", question, word)))
 	switch {
 	case err != nil:
 		return NothingWritten(err)
@@ -107,7 +108,8 @@ func (p *Prompt) Confirm(ctx context.Context, question string) error {
 func (p *Prompt) question(ready []*Task, leftOut int) string {
 	in := namespaces(ready)
 	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
-		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"), strings.Join(in, ", "), p.cluster)
+		wording.Plural(len(ready), "object"), wording.Plural(len(in), "namespace"),
+		strings.Join(in, ", "), p.cluster)
 	unverified := 0
 	for _, t := range ready {
 		if t.verified.Unverified != nil {
@@ -171,7 +173,9 @@ func namespaces(tasks []*Task) []string {
 	for _, t := range tasks {
 		counts[cmp.Or(t.Key.Namespace, "(cluster)")]++
 	}
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
 	for i, ns := range names {
 		names[i] = fmt.Sprintf("%s %d", ns, counts[ns])
 	}
@@ -200,7 +204,11 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	case err != nil:
 		return nil, NothingWritten(err)
 	case x.tally.Rejected > 0 && !x.SkipRejected:
-		return nil, &UnwritableError{Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready), Causes: x.tally.Causes}
+		return nil,
+			&UnwritableError{
+				Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready),
+				Causes: x.tally.Causes,
+			}
 	case len(ready) == 0:
 		return nil, nil
 	}
@@ -295,7 +303,9 @@ func Forbidden(n permission.Need) *permission.ForbiddenError {
 // MissingPermissions asks for every resource in all namespaces, then in each, and then
 // for each object, since a role may name its objects; each step only where the answer
 // before was no. The result is in order of resource and namespace. The error is that of a request.
-func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need, workers int) ([]permission.Need, error) {
+func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need,
+	workers int,
+) ([]permission.Need, error) {
 	for _, step := range []func(permission.Need) permission.Need{
 		func(n permission.Need) permission.Need { n.Namespace, n.Name = "", ""; return n },
 		func(n permission.Need) permission.Need { n.Name = ""; return n },
@@ -314,7 +324,9 @@ func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permis
 }
 
 // allowedOf asks, once each, for what a step makes of the permissions, and returns those that the user has.
-func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need, step func(permission.Need) permission.Need, workers int) (map[permission.Need]bool, error) {
+func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need,
+	step func(permission.Need) permission.Need, workers int,
+) (map[permission.Need]bool, error) {
 	out := map[permission.Need]bool{}
 	for _, n := range needs {
 		out[step(n)] = false
@@ -324,7 +336,8 @@ func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need
 		n := asked[i]
 		resource, subresource, _ := strings.Cut(n.Resource, "/")
 		decision, err := a.Authorize(ctx, engine.AccessRequest{
-			Verb: writeVerb, Group: n.Group, Resource: resource, Subresource: subresource, Namespace: n.Namespace, Name: n.Name,
+			Verb: writeVerb, Group: n.Group, Resource: resource, Subresource: subresource,
+			Namespace: n.Namespace, Name: n.Name,
 		})
 		if err != nil {
 			err = fmt.Errorf("asking whether you may %s %s: %w", writeVerb, what(n), err)
@@ -381,7 +394,11 @@ func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) (needs []pe
 	}
 	add := func(subresource string) {
 		resource := strings.TrimSuffix(mapping.Resource.Resource+"/"+subresource, "/")
-		needs = append(needs, permission.Need{Verb: writeVerb, Group: key.Group, Resource: resource, Namespace: key.Namespace, Name: key.Name})
+		needs = append(needs,
+			permission.Need{
+				Verb: writeVerb, Group: key.Group, Resource: resource, Namespace: key.Namespace,
+				Name: key.Name,
+			})
 	}
 	if !hasStatus || slices.Contains(t.Endpoints, "") {
 		add(key.Subresource)
@@ -401,7 +418,8 @@ func (x *Executor) showMissing(missing []permission.Need) error {
 		for len(missing) > 0 && what(missing[0]) == what(n) && missing[0].Namespace == n.Namespace {
 			names, missing = append(names, missing[0].Name), missing[1:]
 		}
-		rows = append(rows, []string{writeVerb, what(n), cmp.Or(n.Namespace, "(cluster)"), wording.Cell(engine.Few(names))})
+		rows = append(rows,
+			[]string{writeVerb, what(n), cmp.Or(n.Namespace, "(cluster)"), wording.Cell(engine.Few(names))})
 	}
 	_, err := io.WriteString(x.ErrOut, wording.Table(rows))
 	return err

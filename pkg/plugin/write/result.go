@@ -78,7 +78,8 @@ func (r *Result) Passes() bool {
 	var busy *BusyError
 	var rejected *RejectedError
 	switch {
-	case r.Outcome == Drifted, r.Outcome == NotTried, r.Outcome == Replaced, errors.As(r.Err, &busy), errors.Is(r.Err, errChanged):
+	case r.Outcome == Drifted, r.Outcome == NotTried, r.Outcome == Replaced, errors.As(r.Err, &busy),
+		errors.Is(r.Err, errChanged):
 		return true
 	case errors.As(r.Err, &rejected):
 		return cluster.Uncertain(context.Background(), rejected) || apierrors.IsTooManyRequests(rejected)

@@ -55,7 +55,8 @@ type Task struct {
 	impacts  []engine.Impact // as the user was shown them
 	missed   bool            // its change was not made, and should have been
 	reported bool
-	unsure   bool // the Pending write may have been stored: the object has changed, and values of it are not known
+	// the Pending write may have been stored: the object has changed, and values of it are not known
+	unsure   bool
 	made     bool // an earlier run of the plan wrote it
 	verified *Verified
 	stored   *Result // of the object itself, where its /status is left
@@ -77,7 +78,9 @@ func (t *Task) under(ctx context.Context) context.Context {
 // it is the one that was shown: the same fields, the same values before and after.
 // The error is a *plan.Drift if it is not.
 func (x *Executor) want(t *Task) Want {
-	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error) {
+	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
+		*unstructured.Unstructured, error,
+	) {
 		now, err := t.Change(ctx, live)
 		switch {
 		case err != nil:
@@ -118,13 +121,16 @@ func (t *Task) isMet(now *engine.Change) bool {
 // has changed since, and is for the same version. A change of the status alone makes no request of the object
 // itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
-	return u != nil && t.Key.Subresource == "" && t.Pending == nil && !slices.Contains(t.Endpoints, request.StatusSubresource) &&
+	return u != nil && t.Key.Subresource == "" && t.Pending == nil &&
+		!slices.Contains(t.Endpoints, request.StatusSubresource) &&
 		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
 // isShownManaged reports whether the change was shown with the impact that something else manages the object.
 func (t *Task) isShownManaged() bool {
-	return slices.ContainsFunc(t.Entry.Impacts, func(i engine.Impact) bool { return i.Code == engine.ImpactManaged })
+	return slices.ContainsFunc(t.Entry.Impacts, func(i engine.Impact) bool {
+		return i.Code == engine.ImpactManaged
+	})
 }
 
 // Evaluation evaluates the policies of a run.
@@ -174,7 +180,9 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 		return now, nil
 	}
 	t.Rules, t.Propagated = changingRules(c)
-	t.Autoscaled = slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool { return i.Code != engine.ImpactAutoscaled })
+	t.Autoscaled = slices.DeleteFunc(slices.Clone(c.Impacts), func(i engine.Impact) bool {
+		return i.Code != engine.ImpactAutoscaled
+	})
 }
 
 // EndpointsOf returns the endpoints to which a change may have to be sent.
@@ -221,7 +229,10 @@ type RecordedRun struct {
 
 // FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
-	r := &RecordedRun{Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary, secrets: p.HoldsSecrets()}
+	r := &RecordedRun{
+		Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary,
+		secrets: p.HoldsSecrets(),
+	}
 	for _, e := range p.Entries {
 		r.add(e, 0, nil)
 	}
@@ -290,7 +301,8 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 			continue
 		}
 		left, pending := e.Entry, e.Doubt()
-		if status == journal.Partial || pending != nil && pending.Subresource == request.StatusSubresource && e.Object.Subresource == "" {
+		if status == journal.Partial || pending != nil && pending.Subresource == request.StatusSubresource &&
+			e.Object.Subresource == "" {
 			part := e.StatusPart() // the object itself is done
 			left = &part
 		}
@@ -302,7 +314,10 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 // earlier returns what came of an entry that is done.
 func earlier(e *journal.Entry) *Result {
 	last, planned := e.Results[len(e.Results)-1], e.Change()
-	out := &Result{Key: e.Object, Outcome: Outcome(last.Outcome), Earlier: true, Method: e.Method, Secrets: e.Secrets()}
+	out := &Result{
+		Key: e.Object, Outcome: Outcome(last.Outcome), Earlier: true, Method: e.Method,
+		Secrets: e.Secrets(),
+	}
 	out.Rules, _ = changingRules(&planned)
 	switch {
 	case last.Failed:
@@ -316,7 +331,10 @@ func earlier(e *journal.Entry) *Result {
 // add adds the task of an entry, as one that the policies do not meet any more.
 func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Attempt) {
 	planned := e.Change()
-	t := &Task{Key: e.Object, Entry: e, JournalIndex: journalIndex, Pending: pending, Endpoints: EndpointsOf(&planned)}
+	t := &Task{
+		Key: e.Object, Entry: e, JournalIndex: journalIndex, Pending: pending,
+		Endpoints: EndpointsOf(&planned),
+	}
 	t.Rules, _ = changingRules(&planned)
 	t.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		return &engine.Change{Subject: e.Object, Before: live, After: live}, nil
@@ -327,12 +345,16 @@ func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Atte
 // Each calls a function with the planned change of each object, and returns their
 // summary. After Tasks, all but the fields of a change is of the evaluation that Tasks made, since
 // nothing of it in the file is what is checked before a write.
-func (r *RecordedRun) Each(rules []engine.RuleRef, do func(*engine.Change) error) (evaluation.Summary, error) {
+func (r *RecordedRun) Each(rules []engine.RuleRef,
+	do func(*engine.Change) error,
+) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary(rules)
 	summary.Objects = len(r.tasks)
 	if r.summary != nil {
 		summary.Objects, summary.Canary = r.summary.Objects, r.summary.Canary
-		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool { return !slices.Contains(rules, s.Rule) })
+		summary.Rules = slices.DeleteFunc(slices.Clone(r.summary.Rules), func(s evaluation.RuleSummary) bool {
+			return !slices.Contains(rules, s.Rule)
+		})
 	}
 	var failed error
 	counted := summary.Recounted(func(yield func(*engine.Change) bool) {
@@ -367,7 +389,8 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 	}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
 		t := places[c.Subject.Named()]
-		if t == nil || r.labels != nil && (c.Target.Object == nil || !r.labels.Matches(labels.Set(c.Target.Object.GetLabels()))) {
+		if t == nil || r.labels != nil &&
+			(c.Target.Object == nil || !r.labels.Matches(labels.Set(c.Target.Object.GetLabels()))) {
 			return nil
 		}
 		chosen[t] = true

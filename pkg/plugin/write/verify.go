@@ -277,9 +277,10 @@ func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 		return nil
 	}
 	typ := diff.NewType(t.input.Types, t.input.Live.GroupVersionKind())
-	if effect := diff.Between(t.input.Live, answer, typ); !slices.EqualFunc(effect.Fields, t.out.Touched.Fields, func(x, y engine.FieldChange) bool {
-		return x.Kind == y.Kind && x.Path.Equals(y.Path)
-	}) {
+	if effect := diff.Between(t.input.Live, answer, typ); !slices.EqualFunc(effect.Fields, t.out.Touched.Fields,
+		func(x, y engine.FieldChange) bool {
+			return x.Kind == y.Kind && x.Path.Equals(y.Path)
+		}) {
 		t.out.effect = effect
 	}
 	return nil

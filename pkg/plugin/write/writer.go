@@ -41,7 +41,8 @@ const DefaultFieldManager = "kubectl-mutate"
 // to be changed, which it must not modify. It is called again when the object has
 // changed in the meantime. The endpoint is request.StatusSubresource where only that
 // part is going to be sent, because the other part has been, or will have been by then.
-type Want func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (*unstructured.Unstructured, error)
+type Want func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
+	*unstructured.Unstructured, error)
 
 // Writer verifies and writes changes, one object at a time. It holds no state of
 // its own and may be used by several goroutines if its fields may.
@@ -82,7 +83,9 @@ func conflictBackoff() wait.Backoff {
 
 // VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it
 // has not changed since, and that the change can be written. Without an object it is Verify.
-func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured, want Want) (*Verified, error) {
+func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
+	want Want,
+) (*Verified, error) {
 	if listed == nil || w.DryRun == DryRunClient { // which would not find out
 		return w.Verify(ctx, key, want)
 	}
@@ -231,7 +234,9 @@ type statusSplit struct {
 }
 
 // object wants everything but the change of the status.
-func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured,
+	_ string,
+) (*unstructured.Unstructured, error) {
 	after, err := s.want(ctx, live, "")
 	if err != nil {
 		return nil, err
@@ -248,7 +253,9 @@ func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructure
 }
 
 // status wants the change of the status and nothing else.
-func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
+func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured,
+	_ string,
+) (*unstructured.Unstructured, error) {
 	after, err := s.want(ctx, live, request.StatusSubresource)
 	if err != nil {
 		return nil, err
@@ -404,7 +411,8 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	if err != nil {
 		return true, err
 	}
-	next.JournalIndex, next.status, next.Retries, next.Secrets = t.first.JournalIndex, t.first.status, t.first.Retries, t.first.Secrets
+	next.JournalIndex, next.status, next.Retries, next.Secrets = t.first.JournalIndex, t.first.status,
+		t.first.Retries, t.first.Secrets
 	t.result = next.Result
 	t.result.Retries += t.conflicts
 	switch {
@@ -437,7 +445,9 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 // request was made for. The error is errStale if another client has written the object, and its fields are as
 // before the request, or cannot be compared because they hold secrets: whether the change is still to be made
 // has to be evaluated.
-func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string, touched diff.Partial) (Outcome, *unstructured.Unstructured, error) {
+func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string,
+	touched diff.Partial,
+) (Outcome, *unstructured.Unstructured, error) {
 	live, err := w.Server.Get(ctx, readable(key))
 	switch {
 	case apierrors.IsNotFound(err):

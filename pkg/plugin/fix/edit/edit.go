@@ -147,13 +147,16 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 		if len(objects) > len(documents) {
 			return nil, nil, e.errorf(root, "its documents are not found again")
 		}
-		changed := slices.ContainsFunc(documents[:len(objects)], func(d Document) bool { return !diff.Same(d.Before, d.After) })
+		changed := slices.ContainsFunc(documents[:len(objects)], func(d Document) bool {
+			return !diff.Same(d.Before, d.After)
+		})
 		if changed && e.otherBreaks() {
 			return nil, nil, e.errorf(root, "it has line breaks of YAML that are not those of a file: write them as escapes")
 		}
 		for i, n := range objects {
 			if d := documents[i]; changed {
-				e.value(n, d.Before, d.After, slot{flow: n != root && root.Style&yamlv3.FlowStyle != 0 || p.JSON, indent: -1, after: -1})
+				e.value(n, d.Before, d.After,
+					slot{flow: n != root && root.Style&yamlv3.FlowStyle != 0 || p.JSON, indent: -1, after: -1})
 			}
 		}
 		documents = documents[len(objects):]
@@ -171,7 +174,9 @@ func (e *editor) parse() (roots []*yamlv3.Node, err error) {
 	}
 	text := e.part.Text
 	if e.part.JSON {
-		text = escapes.ReplaceAllFunc(text, func(escape []byte) []byte { return bytes.Repeat([]byte("_"), len(escape)) })
+		text = escapes.ReplaceAllFunc(text, func(escape []byte) []byte {
+			return bytes.Repeat([]byte("_"), len(escape))
+		})
 	}
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	for {
@@ -196,7 +201,8 @@ func (e *editor) parse() (roots []*yamlv3.Node, err error) {
 // otherBreaks reports whether YAML sees the end of a line where a file has none.
 func (e *editor) otherBreaks() bool {
 	text := e.part.Text
-	return bytes.ContainsAny(text, "\u0085\u2028\u2029") || bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
+	return bytes.ContainsAny(text, "\u0085\u2028\u2029") ||
+		bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
 // escapes are those of JSON that YAML does not have. Only the places of values are read of what stands there.
@@ -209,7 +215,8 @@ func flatten(n *yamlv3.Node) []*yamlv3.Node {
 		at = at.Alias
 	}
 	kind, items := member(at, "kind"), member(at, "items")
-	isList := kind != nil && strings.HasSuffix(kind.Value, "List") && items != nil && items.Kind == yamlv3.SequenceNode
+	isList := kind != nil && strings.HasSuffix(kind.Value, "List") && items != nil &&
+		items.Kind == yamlv3.SequenceNode
 	switch {
 	case isList:
 		var out []*yamlv3.Node

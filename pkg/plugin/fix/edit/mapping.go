@@ -161,7 +161,8 @@ func (e *editor) sequence(n *yamlv3.Node, before, after []any, s slot) {
 	}
 	for _, a := range added {
 		for i := range entries {
-			if x := &entries[i]; !x.kept && diff.Same(before[i], a.value) && e.comments(e.start(x.value), e.lineEnd(e.end(x.value))) {
+			if x := &entries[i]; !x.kept && diff.Same(before[i], a.value) &&
+				e.comments(e.start(x.value), e.lineEnd(e.end(x.value))) {
 				e.refuse(x.value, "it is to be moved, and its comments would be lost")
 			}
 		}
@@ -200,7 +201,8 @@ func (e *editor) change(n *yamlv3.Node, entries []entry, added []addition, after
 		e.changeFlow(n, entries, added)
 		return
 	}
-	if first := entries[0].start; n.Kind == yamlv3.MappingNode && bytes.HasSuffix(bytes.TrimSpace(e.text[e.lineStart(first):first]), []byte("?")) {
+	if first := entries[0].start; n.Kind == yamlv3.MappingNode &&
+		bytes.HasSuffix(bytes.TrimSpace(e.text[e.lineStart(first):first]), []byte("?")) {
 		e.refuse(n, "a key behind a question mark cannot be edited")
 	}
 	e.removeLines(entries)

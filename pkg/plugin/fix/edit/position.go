@@ -23,7 +23,8 @@ func (e *editor) content(n *yamlv3.Node) int {
 	at := e.start(n)
 	for at < len(e.text) && (e.text[at] == '&' || e.text[at] == '!') {
 		properties := at
-		for at < len(e.text) && !bytes.ContainsRune([]byte(" \t\r\n"), rune(e.text[at])) && (!isFlow(n) || e.text[at] != '{' && e.text[at] != '[') {
+		for at < len(e.text) && !bytes.ContainsRune([]byte(" \t\r\n"), rune(e.text[at])) &&
+			(!isFlow(n) || e.text[at] != '{' && e.text[at] != '[') {
 			at++
 		}
 		if n.Kind == yamlv3.ScalarNode && n.Value == "" && e.skip(at) > e.lineEnd(properties) {
@@ -183,7 +184,8 @@ func (e *editor) blockLines(n *yamlv3.Node) block {
 			last = len(b.lines) - 1
 		}
 	}
-	if header := string(e.text[b.header:e.lineEnd(b.header)]); !strings.Contains(strings.SplitN(header, "#", 2)[0], "+") {
+	if header := string(e.text[b.header:e.lineEnd(b.header)]); !strings.Contains(strings.SplitN(header,
+		"#", 2)[0], "+") {
 		b.lines = b.lines[:last+1]
 	}
 	b.end = b.lines[len(b.lines)-1]

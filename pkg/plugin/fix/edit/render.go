@@ -26,7 +26,8 @@ func styleOf(p input.Part, roots []*yamlv3.Node) style {
 	var look func(n *yamlv3.Node)
 	look = func(n *yamlv3.Node) {
 		for i, below := range n.Content {
-			if n.Kind == yamlv3.MappingNode && i%2 == 1 && below.Line > n.Content[i-1].Line && len(below.Content) > 0 && below.Anchor == "" {
+			if n.Kind == yamlv3.MappingNode && i%2 == 1 && below.Line > n.Content[i-1].Line &&
+				len(below.Content) > 0 && below.Anchor == "" {
 				further := below.Column - n.Content[i-1].Column
 				switch {
 				case below.Kind == yamlv3.MappingNode && !seenStep && further > 0:
@@ -147,7 +148,8 @@ func (e *editor) renderFlow(v any, separator string) string {
 
 // flowText returns a node as it is written in brackets.
 func (e *editor) flowText(n *yamlv3.Node) string {
-	text := e.encode(&yamlv3.Node{Kind: yamlv3.SequenceNode, Style: yamlv3.FlowStyle, Content: []*yamlv3.Node{n}})
+	text := e.encode(
+		&yamlv3.Node{Kind: yamlv3.SequenceNode, Style: yamlv3.FlowStyle, Content: []*yamlv3.Node{n}})
 	return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 }
 
@@ -205,7 +207,9 @@ func (e *editor) scalar(n *yamlv3.Node, v any, s slot) {
 		return
 	}
 	key := &yamlv3.Node{Kind: yamlv3.ScalarNode, Value: "k"}
-	e.put(n, strings.TrimPrefix(e.encode(&yamlv3.Node{Kind: yamlv3.MappingNode, Content: []*yamlv3.Node{key, value}}), "k: "))
+	e.put(n,
+		strings.TrimPrefix(e.encode(&yamlv3.Node{Kind: yamlv3.MappingNode, Content: []*yamlv3.Node{key, value}}),
+			"k: "))
 }
 
 // put writes the text of a scalar in the place of another one, behind its anchor and its tag.
@@ -262,14 +266,18 @@ func (e *editor) replace(n *yamlv3.Node, v any, s slot) {
 func (e *editor) blockScalar(n *yamlv3.Node, text string) bool {
 	b := e.blockLines(n)
 	header := string(e.text[b.header:e.lineEnd(b.header)])
-	if n.Style&yamlv3.FoldedStyle != 0 || b.indent == 0 || node(text).Style&yamlv3.DoubleQuotedStyle != 0 || text == "" || strings.Trim(text, "\n") == "" {
+	if n.Style&yamlv3.FoldedStyle != 0 || b.indent == 0 || node(text).Style&yamlv3.DoubleQuotedStyle != 0 ||
+		text == "" || strings.Trim(text, "\n") == "" {
 		return false
 	}
-	old, now := strings.Split(strings.TrimRight(n.Value, "\n"), "\n"), strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if strings.Contains(header, "+") || len(text)-len(strings.TrimRight(text, "\n")) != len(n.Value)-len(strings.TrimRight(n.Value, "\n")) {
+	old, now := strings.Split(strings.TrimRight(n.Value, "\n"), "\n"),
+		strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if strings.Contains(header, "+") ||
+		len(text)-len(strings.TrimRight(text, "\n")) != len(n.Value)-len(strings.TrimRight(n.Value, "\n")) {
 		return false
 	}
-	if lead := strings.HasPrefix(strings.TrimLeft(text, "\n"), " "); lead && !strings.ContainsAny(strings.SplitN(header, "#", 2)[0], "123456789") {
+	if lead := strings.HasPrefix(strings.TrimLeft(text, "\n"), " "); lead &&
+		!strings.ContainsAny(strings.SplitN(header, "#", 2)[0], "123456789") {
 		return false
 	}
 	if len(b.lines)-1 != len(old) {

@@ -154,7 +154,8 @@ func cutKey(content string) (key, rest string, ok bool) {
 		}
 	}
 	trimmed := strings.TrimLeft(rest, " ")
-	if len(content)-len(rest) > 1000 || rest != "" && len(trimmed) == len(rest) { // no key of one line for YAML; no space
+	// no key of one line for YAML; no space
+	if len(content)-len(rest) > 1000 || rest != "" && len(trimmed) == len(rest) {
 		return "", "", false
 	}
 	if strings.HasPrefix(trimmed, "#") {
@@ -204,7 +205,8 @@ func (b *block) scalar(content string) (any, bool) {
 		return text, ok && isComment(rest)
 	case content == "~":
 		return nil, true
-	case !startsText(c) && c != '-' && c != '+' && c != '.', strings.HasPrefix(content, "---"), strings.HasPrefix(content, "..."), isItem(content):
+	case !startsText(c) && c != '-' && c != '+' && c != '.', strings.HasPrefix(content, "---"),
+		strings.HasPrefix(content, "..."), isItem(content):
 		return nil, false
 	}
 	if end := strings.Index(content, " #"); end >= 0 {
@@ -224,7 +226,8 @@ func (b *block) scalar(content string) (any, bool) {
 
 // startsText reports whether a plain scalar may start with a byte, and means itself.
 func startsText(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '_' || c == '$' || c == '('
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '_' ||
+		c == '$' || c == '('
 }
 
 // isText reports whether a plain scalar is a text and obviously nothing else. What starts with a digit

@@ -246,7 +246,10 @@ func (p *parser) record(r *record, err error) error {
 		return err
 	}
 	n := 0
-	for _, set := range []bool{r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil, r.Result != nil, r.Resumed != nil, r.End != nil} {
+	for _, set := range []bool{
+		r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil,
+		r.Result != nil, r.Resumed != nil, r.End != nil,
+	} {
 		if set {
 			n++
 		}
@@ -374,7 +377,8 @@ func (p *parser) check(entry int, subresource string) error {
 		return nil
 	}
 	object := &p.Entries[entry].Object
-	if subresource != object.Subresource && (object.Subresource != "" || subresource != request.StatusSubresource) {
+	if subresource != object.Subresource &&
+		(object.Subresource != "" || subresource != request.StatusSubresource) {
 		return errors.New("its entry is not sent to that subresource")
 	}
 	return nil

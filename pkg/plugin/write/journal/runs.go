@@ -57,7 +57,9 @@ func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 // Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it,
 // record, and other journals, the latest first: those on the cluster of a context, or all if the context is
 // empty. Broken is called for each journal that cannot be read; the error is that of the directory.
-func Runs(directory, context string, broken func(journal string, err error), others ...string) ([]Run, error) {
+func Runs(directory, context string, broken func(journal string, err error),
+	others ...string,
+) ([]Run, error) {
 	files, err := Files(directory)
 	if err != nil {
 		return nil, err
@@ -118,12 +120,16 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 		}
 		journals = append(journals, j)
 	}
-	slices.SortStableFunc(journals, func(a, b *Journal) int { return a.Header.Started.Compare(b.Header.Started) })
+	slices.SortStableFunc(journals, func(a, b *Journal) int {
+		return a.Header.Started.Compare(b.Header.Started)
+	})
 	undone := map[engine.ObjectKey]bool{}
-	reverts := map[string]bool{} // whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	// whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	reverts := map[string]bool{}
 	for _, j := range journals {
 		reverted, reverting := reverts[j.Header.Undoes]
-		if !reverting && (j.Header.Undoes != "" || j.Header.Run.Seed != of.Seed || !j.Header.Run.Created.Equal(of.Created)) {
+		if !reverting && (j.Header.Undoes != "" || j.Header.Run.Seed != of.Seed ||
+			!j.Header.Run.Created.Equal(of.Created)) {
 			continue
 		}
 		reverts[j.Header.ID] = reverting && !reverted
@@ -208,7 +214,8 @@ const watchMark = ".watch-"
 
 // WatchFileName is FileName for the journal of a watch.
 func WatchFileName(started time.Time, context, id string) string {
-	return started.UTC().Format(timeFormat) + watchMark + strings.TrimPrefix(FileName(started, context, id), started.UTC().Format(timeFormat)+"-")
+	return started.UTC().Format(timeFormat) + watchMark + strings.TrimPrefix(FileName(started, context, id),
+		started.UTC().Format(timeFormat)+"-")
 }
 
 // Prune removes the journals in a directory that were written last before a time, and then the oldest until the others
@@ -225,7 +232,8 @@ func Prune(directory string, before time.Time, most int64, watches bool, kept st
 		switch {
 		case err != nil: // somebody else has removed it
 			continue
-		case watches && !strings.HasPrefix(filepath.Base(path)[min(len(filepath.Base(path)), len(timeFormat)):], watchMark):
+		case watches &&
+			!strings.HasPrefix(filepath.Base(path)[min(len(filepath.Base(path)), len(timeFormat)):], watchMark):
 			continue
 		}
 		if size += info.Size(); path == kept || !info.ModTime().Before(before) && (most == 0 || size <= most) {
@@ -274,7 +282,8 @@ const Latest = "latest"
 // Latest: that of the latest run on the cluster of a context which may report to be one that
 // is meant.
 func Find(text, context string, may func(*Run) bool) (string, error) {
-	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) || strings.ContainsAny(text, `/\.`) {
+	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) ||
+		strings.ContainsAny(text, `/\.`) {
 		return text, nil // what is wrong with it shows when it is read
 	}
 	dir, err := Directory()

@@ -57,7 +57,8 @@ func (e *Entry) Secrets() []engine.FieldChange {
 // Writes reports whether the entry is to be written, and not only shown: the object
 // would change, and admission would not refuse it.
 func (e *Entry) Writes() bool {
-	return len(e.Fields) > 0 && !slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome == engine.Denied })
+	return len(e.Fields) > 0 &&
+		!slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
 // Incomplete reports whether a rule left open what it would do.
@@ -155,7 +156,8 @@ func (e *Entry) Change() engine.Change {
 // Masked is the entry as it may be shown.
 func (e Entry) Masked() Entry {
 	if e.shown != nil {
-		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps, e.shown.Impacts, nil
+		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps,
+			e.shown.Impacts, nil
 	}
 	e.Partial = redact.Partial(e.Partial, e.Object)
 	return e
@@ -210,7 +212,8 @@ func (d *Drift) Error() string {
 // if the object already is as planned. Whatever else has changed in the object, such
 // as its status, does not count.
 func (e *Entry) Drift(now *engine.Change) *Drift {
-	if !now.Changed() && now.Before != nil && len(e.Fields) > 0 && !e.Withholds() && len(e.Partial.Drift(now.Before.Object)) == 0 {
+	if !now.Changed() && now.Before != nil && len(e.Fields) > 0 && !e.Withholds() &&
+		len(e.Partial.Drift(now.Before.Object)) == 0 {
 		return nil
 	}
 	var clear, masked diff.Partial
@@ -218,7 +221,8 @@ func (e *Entry) Drift(now *engine.Change) *Drift {
 		clear = diff.PartialOf(now)
 		masked = redact.Partial(diff.PartialOf(now.ToShow()), e.Object)
 	}
-	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked), e.secretlyWritten(now.Before))
+	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked),
+		e.secretlyWritten(now.Before))
 	if len(drifted) == 0 {
 		return nil
 	}
@@ -305,7 +309,9 @@ func lastWrite(live *unstructured.Unstructured) metav1.Time {
 }
 
 func writtenSince(last time.Time, writers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	return slices.DeleteFunc(writers, func(e metav1.ManagedFieldsEntry) bool { return e.Time == nil || !e.Time.After(last) })
+	return slices.DeleteFunc(writers, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Time == nil || !e.Time.After(last)
+	})
 }
 
 // OwnersOf returns the managers that own a field or a part of it; if there is none,

@@ -149,7 +149,10 @@ type Document struct {
 
 // NewRun is a run that evaluates no policies.
 func NewRun(here Cluster, version string, created time.Time) Run {
-	return Run{Cluster: here, Version: version, Created: created, Documents: []Document{}, Digest: digestOfAll(nil)}
+	return Run{
+		Cluster: here, Version: version, Created: created, Documents: []Document{},
+		Digest: digestOfAll(nil),
+	}
 }
 
 // DocumentsOf returns the documents of a run for a file, and the digest of all of them. Those for which
@@ -196,7 +199,8 @@ func digestOf(object map[string]any) (string, error) {
 func digestOfAll(all []Document) string {
 	h := sha256.New()
 	for _, d := range all {
-		write(h, d.Object.GroupVersionKind().GroupVersion().String(), d.Object.Kind, d.Object.Namespace, d.Object.Name, d.Digest)
+		write(h, d.Object.GroupVersionKind().GroupVersion().String(), d.Object.Kind, d.Object.Namespace,
+			d.Object.Name, d.Digest)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

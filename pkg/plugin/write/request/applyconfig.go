@@ -143,7 +143,8 @@ func (a *applier) checkOwnVersion() Reason {
 }
 
 func (a *applier) isOwnApply(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == a.subresource
+	return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply &&
+		e.Subresource == a.subresource
 }
 
 // checkForeignElements: an apply configuration names every list element that it

@@ -163,10 +163,13 @@ func sameMeaning(ours, server any) bool {
 	}
 	want := fmt.Sprint(ours)
 	timeOf := func(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
-	return alike(want, got, resource.ParseQuantity, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 }) ||
+	return alike(want, got, resource.ParseQuantity, func(x, y resource.Quantity) bool {
+		return x.Cmp(y) == 0
+	}) ||
 		alike(want, got, timeOf, func(x, y time.Time) bool { return x.Truncate(time.Second).Equal(y) }) ||
 		alike(want, got, time.ParseDuration, func(x, y time.Duration) bool { return x == y }) ||
-		alike(want, got, base64.StdEncoding.DecodeString, bytes.Equal) // which ignores the unused bits of the last character, like the server
+		// which ignores the unused bits of the last character, like the server
+		alike(want, got, base64.StdEncoding.DecodeString, bytes.Equal)
 }
 
 // alike reports whether two strings are written forms of the same value.
@@ -221,7 +224,9 @@ func restoreServerOwned(want, live map[string]any) {
 	if !ok {
 		return
 	}
-	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
+	for _, field := range []string{
+		"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
+	} {
 		if v, ok := from[field]; ok {
 			to[field] = v
 		} else {

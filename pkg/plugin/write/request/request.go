@@ -193,7 +193,8 @@ func (r Request) jsonPatch(why Reason) (Request, error) {
 		return r, fmt.Errorf("the change needs %d JSON patch operations, the server takes %d", len(edits)+1, maxOperations)
 	}
 	guard := diff.Edit{
-		Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"), Value: r.Live.GetResourceVersion(),
+		Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+		Value: r.Live.GetResourceVersion(),
 	}
 	r.Method, r.Reason = JSONPatch, why
 	var err error
@@ -229,7 +230,9 @@ func setsOf(edits []diff.Edit) (changed, removed *fieldpath.Set) {
 }
 
 func checkGuards(live *unstructured.Unstructured) error {
-	for field, value := range map[string]string{"resourceVersion": live.GetResourceVersion(), "uid": string(live.GetUID())} {
+	for field, value := range map[string]string{
+		"resourceVersion": live.GetResourceVersion(), "uid": string(live.GetUID()),
+	} {
 		if value == "" {
 			return fmt.Errorf("the live object has no metadata.%s, so a write could not be guarded against other writers", field)
 		}

@@ -92,7 +92,8 @@ func Owners(live *unstructured.Unstructured, us string) []Owner {
 		entry, _ := item.(map[string]any)
 		text := func(name string) string { s, _ := entry[name].(string); return s }
 		o := Owner{Takeover: Takeover{
-			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")), Subresource: text("subresource"),
+			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")),
+			Subresource: text("subresource"),
 		}}
 		o.Verdict = verdict(o.Manager, us, o.Operation, o.Subresource)
 		o.FieldsV1, _ = entry["fieldsV1"].(map[string]any)
@@ -126,7 +127,8 @@ func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, err
 	now := answer.GetManagedFields()
 	return plan.takeovers(func(was metav1.ManagedFieldsEntry, fields *fieldpath.Set) (*fieldpath.Set, error) {
 		for _, e := range now {
-			if was.Manager != e.Manager || was.Operation != e.Operation || was.Subresource != e.Subresource || was.APIVersion != e.APIVersion {
+			if was.Manager != e.Manager || was.Operation != e.Operation || was.Subresource != e.Subresource ||
+				was.APIVersion != e.APIVersion {
 				continue
 			}
 			kept, err := FieldsOf(e)
@@ -140,7 +142,9 @@ func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, err
 }
 
 // takeovers are what the entries of the live object lose of their fields.
-func (r *Request) takeovers(lost func(metav1.ManagedFieldsEntry, *fieldpath.Set) (*fieldpath.Set, error)) ([]Takeover, error) {
+func (r *Request) takeovers(lost func(metav1.ManagedFieldsEntry, *fieldpath.Set) (*fieldpath.Set,
+	error),
+) ([]Takeover, error) {
 	var out []Takeover
 	for _, e := range r.Live.GetManagedFields() {
 		if r.writesInto(e) {
