@@ -21,11 +21,10 @@ type JSONPatch struct {
 	old        bool // as Kyverno 1.0 to 1.5 had it
 }
 
-// operation is one operation, ready to be applied. Its value is shared with the
-// objects that it was written to, and never modified.
+// operation is one operation, ready to be applied.
 type operation struct {
-	op, path string // as they were written, for messages
-	to, from []string
+	op, path string   // as they were written, for messages
+	to, from []string // not nil where there is one
 	value    any
 }
 
@@ -177,7 +176,7 @@ func parseOperation(element any) (o operation, err error) {
 // Kubernetes has an empty key, so that an empty token is always a mistake.
 func parsePointer(path string) ([]string, error) {
 	if path == "" {
-		return nil, nil
+		return []string{}, nil
 	}
 	if path[0] != '/' {
 		return nil, fmt.Errorf("the path must begin with /: /%s", path)

@@ -1,10 +1,17 @@
 package patching
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/go-openapi/jsonpointer"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -21,7 +28,7 @@ func (p JSONPatch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons
 	current, wrote := doc, false
 	var errs []error
 	for i, o := range p.operations {
-		next, err := o.apply(c, current, p.old)
+		next, err := o.apply(current, p.old)
 		if err != nil {
 			err = &OperationError{Index: i, Op: o.op, Path: o.path, Err: err}
 		}
@@ -38,6 +45,9 @@ func (p JSONPatch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons
 			why.Add("%s %s: %s", o.op, o.path, o.idle())
 		default:
 			wrote = true
+		}
+		if err := c.Step(); err != nil {
+			return doc, err
 		}
 		current = next
 	}
@@ -64,224 +74,198 @@ func (o operation) idle() string {
 	return "the object holds this value already"
 }
 
-// apply applies one operation, perhaps of an old patch.
-func (o operation) apply(c *limit.Clock, doc map[string]any, old bool) (map[string]any, error) {
-	switch o.op {
-	case opAdd, opReplace:
-		return write(doc, o.to, editor{Clock: c, op: o.op, value: o.value, create: true, spread: old})
-	case opRemove:
-		return write(doc, o.to, editor{Clock: c, op: opRemove, lenient: true})
-	case opTest:
-		return doc, test(doc, o.to, o.value)
+// apply applies one operation, perhaps of an old patch. The library is given no more than the list, or the
+// field of a map, in which the path ends: encoding whole objects takes longer than all else.
+func (o operation) apply(doc map[string]any, old bool) (map[string]any, error) {
+	node, depth := any(doc), 0
+	for o.from == nil && depth+1 < len(o.to) {
+		child, rest := reach(node, o.to[depth:depth+1])
+		if len(rest) > 0 || !isContainer(child) {
+			break
+		}
+		node, depth = child, depth+1
 	}
-	moved, err := get(doc, o.from)
-	if err == nil && o.op == opCopy {
-		err = limit.Value(moved) // an object that is copied into itself doubles each time
+	part, fields := node, map[string]any(nil)
+	if all, isMap := node.(map[string]any); isMap && len(o.to) > depth && (o.from == nil || len(o.from) > 0) {
+		fields = maps.Clone(all)
+		named := map[string]any{}
+		for _, path := range [][]string{o.to[depth:], o.from} {
+			if len(path) == 0 {
+				continue
+			}
+			if value, ok := fields[path[0]]; ok {
+				named[path[0]] = value
+				delete(fields, path[0])
+			}
+		}
+		part = named
+	}
+	patch, err := o.encode(doc, depth, old)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(part)
+	if err == nil {
+		raw, err = patch.ApplyWithOptions(raw, &jsonpatch.ApplyOptions{ // as Kyverno 1.19 does
+			SupportNegativeIndices: true, AllowMissingPathOnRemove: true, EnsurePathExistsOnAdd: true,
+		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("from: %w", err)
+		return nil, o.explain(doc, err)
 	}
-	if o.op == opMove {
-		if doc, err = write(doc, o.from, editor{Clock: c, op: opRemove}); err != nil {
-			return nil, err
-		}
+	if err := limit.Size(len(raw)); err != nil { // an object that is copied into itself doubles each time
+		return nil, err
 	}
-	return write(doc, o.to, editor{Clock: c, op: opAdd, value: moved})
+	var patched any
+	if err := utiljson.Unmarshal(raw, &patched); err != nil {
+		return nil, err
+	}
+	if edited, isMap := patched.(map[string]any); isMap {
+		maps.Copy(edited, fields)
+	}
+	return put(doc, o.to[:depth], patched).(map[string]any), nil
 }
 
-// Reasons why a path leads nowhere.
-var (
-	errMissing = errors.New("there is no such path in the object")
-	errTest    = errors.New("the object holds another value there")
-)
-
-// test fails unless the value is at the path; a missing key counts as null.
-func test(doc map[string]any, path []string, want any) error {
-	got, err := get(doc, path)
-	if err != nil && len(path) > 0 && want == nil {
-		parent, parentErr := get(doc, path[:len(path)-1])
-		if _, isMap := parent.(map[string]any); isMap && parentErr == nil {
-			return nil
-		}
+// isContainer reports whether a path may lead through the value.
+func isContainer(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
 	}
-	if err != nil {
-		return err
-	}
-	if !diff.Same(got, want) {
-		return errTest
-	}
-	return nil
+	return false
 }
 
-// get follows a path to what must be there.
-func get(node any, path []string) (any, error) {
-	for _, token := range path {
-		child, ok, err := step(node, token)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, errMissing
-		}
-		node = child
-	}
-	return node, nil
-}
-
-// step goes one token down.
-func step(node any, token string) (child any, ok bool, err error) {
-	switch n := node.(type) {
-	case map[string]any:
-		child, ok = n[token]
-		return child, ok, nil
-	case []any:
-		i, inside, err := position(n, token)
-		if inside {
-			child = n[i]
-		}
-		return child, inside, err
-	}
-	return nil, false, errMissing
-}
-
-// position is the place of an element, negative indices counting from the end, and whether there is one.
-func position(list []any, token string) (i int, inside bool, err error) {
-	if i, err = strconv.Atoi(token); err != nil {
-		return 0, false, fmt.Errorf("%q is not a list index", token)
-	}
-	if i < 0 {
-		i += len(list)
-	}
-	return i, i >= 0 && i < len(list), nil
-}
-
-// editor is what an operation does at the end of its path, and on its way.
-type editor struct {
-	*limit.Clock
-	op    string // opAdd, opReplace, opRemove or opPut
-	value any
-	// create makes missing parents: a list where the next token is an index
-	// or "-", else a map.
-	create bool
-	// lenient leaves the object as it is where the path leads nowhere.
-	lenient bool
-	// spread inserts the elements of a list that is added to a list.
-	spread bool
-}
-
-// opPut takes a changed child for the one that was there, or that is now.
-const opPut = "put"
-
-// write edits the document at the path. The empty path takes the operation's
-// value for the document itself.
-func write(doc map[string]any, path []string, e editor) (map[string]any, error) {
+// put returns the node with another value at a path below it.
+func put(node any, path []string, value any) any {
 	if len(path) == 0 {
-		return e.value.(map[string]any), nil
+		return value
 	}
-	edited, err := e.edit(doc, path)
-	if err != nil {
-		return nil, err
+	child, _ := reach(node, path[:1])
+	child = put(child, path[1:], value)
+	if fields, isMap := node.(map[string]any); isMap {
+		return diff.With(fields, path[0], child)
 	}
-	return edited.(map[string]any), nil
+	list := slices.Clone(node.([]any))
+	i, _ := position(list, path[0])
+	list[i] = child
+	return list
 }
 
-// edit returns the node with the edit made at the path below it: a copy, or what it was given where there is
-// nothing to do.
-func (e editor) edit(node any, path []string) (any, error) {
-	if err := e.Step(); err != nil {
-		return nil, err
-	}
-	if len(path) > 1 {
-		child, ok, err := step(node, path[0])
-		switch {
-		case e.create && child == nil:
-			child, err = newParent(path[1])
-		case e.lenient && !ok:
-			return node, nil
-		case err == nil && !ok:
-			err = errMissing
+// encode returns the operation, less the first tokens of its path, for the library: a replace of what is
+// not there adds it, and an old patch adds each element of a list that it adds to a list.
+func (o operation) encode(doc map[string]any, depth int, old bool) (jsonpatch.Patch, error) {
+	op, values := o.op, []any{o.value}
+	value, rest := reach(doc, o.to)
+	list, isList := value.([]any)
+	if op == opReplace && len(rest) > 0 {
+		if len(rest) == 1 && isList && rest[0] != "-" && rest[0] != strconv.Itoa(len(list)) {
+			return nil, unreachable(value, rest) // where an add would insert
 		}
-		if err == nil {
-			child, err = e.edit(child, path[1:])
-		}
-		if err != nil {
-			return nil, err
-		}
-		e.op, e.value = opPut, child
+		op = opAdd
 	}
-	switch n := node.(type) {
-	case map[string]any:
-		if e.op == opRemove {
-			return diff.Without(n, path[0]), nil
+	for i, token := range rest {
+		n, _ := strconv.Atoi(token)
+		if op == opAdd && n > len(list)+maxPadding && (isList || i > 0) { // since an add makes lists
+			return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", n, len(list))
 		}
-		return diff.With(n, path[0], e.value), nil
-	case []any:
-		return e.editList(n, path[0])
 	}
-	if e.op == opRemove {
-		return node, nil
+	if items, isList := o.value.([]any); old && isList && o.op == opAdd {
+		last := o.to[len(o.to)-1]
+		parent, missing := reach(doc, o.to[:len(o.to)-1])
+		_, inList := parent.([]any)
+		i, err := strconv.Atoi(last)
+		if (inList || len(missing) > 0) && (err == nil || last == "-") {
+			values = slices.Clone(items)
+		}
+		if len(values) > 1 && err == nil && i >= 0 { // each is inserted before those that were
+			slices.Reverse(values)
+		}
 	}
-	return nil, fmt.Errorf("the parent of %q is neither a map nor a list", path[0])
+	out := make(jsonpatch.Patch, len(values))
+	for i, v := range values {
+		fields := map[string]any{"op": op, "path": pointer(o.to[depth:]), "value": v}
+		if o.from != nil {
+			fields["from"] = pointer(o.from)
+		}
+		out[i] = jsonpatch.Operation{}
+		for name, field := range fields {
+			raw, err := json.Marshal(field)
+			if err != nil {
+				return nil, err
+			}
+			out[i][name] = (*json.RawMessage)(&raw)
+		}
+	}
+	return out, nil
 }
 
-// editList removes what is there; what is not there needs no removing. An add inserts, and a replace never
-// moves others: what is not there is added at the end. A put makes the list as long as it has to be.
-func (e editor) editList(list []any, token string) (any, error) {
-	i, inside, err := position(list, token)
-	switch {
-	case e.op == opRemove && inside:
-		return slices.Delete(slices.Clone(list), i, i+1), nil
-	case e.op == opRemove:
-		return list, err
-	case inside && e.op != opAdd:
-		list = slices.Clone(list)
-		list[i] = e.value
-		return list, nil
-	case token == "-" && e.op == opAdd:
-		i, err = len(list), nil
-	case token == "-" && e.op == opReplace, e.op == opReplace && (err == nil && i == len(list) || len(list) == 0 && token == "-1"):
-		return append(slices.Clip(list), e.value), nil
-	case err == nil && e.op == opPut:
-		list, err = pad(list, i)
+// pointer writes a path as a JSON pointer.
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		b.WriteString("/" + jsonpointer.Escape(token))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if token[0] == '-' && token != "-" { // counts from the place behind the end
-		i++
-	}
-	if i < 0 || i > len(list) || e.op == opReplace {
-		return nil, fmt.Errorf("index %s is out of range: the list has %d elements", token, len(list))
-	}
-	if items, isList := e.value.([]any); isList && e.spread && e.op == opAdd {
-		return slices.Insert(slices.Clone(list), i, items...), nil
-	}
-	return slices.Insert(slices.Clone(list), i, e.value), nil
-}
-
-// newParent is what a token wants to be put into; a list is as long as the
-// index asks for.
-func newParent(token string) (any, error) {
-	i, err := strconv.Atoi(token)
-	switch {
-	case token == "-":
-		return []any{}, nil
-	case err != nil:
-		return map[string]any{}, nil
-	case i < -1:
-		return nil, fmt.Errorf("there is no list to count %d back in", -i)
-	}
-	return pad([]any{}, i)
+	return b.String()
 }
 
 // maxPadding bounds the nulls that an index may put into a list.
 const maxPadding = 1000
 
-// pad returns a list long enough to add at index i.
-func pad(list []any, i int) ([]any, error) {
-	missing := max(i-len(list), 0)
-	if missing > maxPadding {
-		return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", i, len(list))
+// explain returns why the library could not apply the operation.
+func (o operation) explain(doc map[string]any, err error) error {
+	if value, rest := reach(doc, o.from); len(rest) > 0 {
+		return fmt.Errorf("from: %w", unreachable(value, rest))
 	}
-	return append(slices.Clip(list), make([]any, missing)...), nil
+	if value, rest := reach(doc, o.to); len(rest) > 0 {
+		return unreachable(value, rest)
+	}
+	if errors.Is(err, jsonpatch.ErrTestFailed) {
+		return errors.New("the object holds another value there")
+	}
+	return err
+}
+
+// reach follows a path: to the value at its end or, with the rest of the path, to the last one on the way.
+func reach(value any, path []string) (any, []string) {
+	for i, token := range path {
+		var child any
+		var ok bool
+		switch v := value.(type) {
+		case map[string]any:
+			child, ok = v[token]
+		case []any:
+			var n int
+			if n, ok = position(v, token); ok {
+				child = v[n]
+			}
+		}
+		if !ok {
+			return value, path[i:]
+		}
+		value = child
+	}
+	return value, nil
+}
+
+// position returns the place of an element, negative indices counting from the end, and whether there is one.
+func position(list []any, token string) (int, bool) {
+	i, err := strconv.Atoi(token)
+	if i < 0 {
+		i += len(list)
+	}
+	return i, err == nil && i >= 0 && i < len(list)
+}
+
+// unreachable says why a path leads no further than to a value.
+func unreachable(value any, rest []string) error {
+	switch v := value.(type) {
+	case map[string]any:
+		return errors.New("there is no such path in the object")
+	case []any:
+		if _, err := strconv.Atoi(rest[0]); err != nil {
+			return fmt.Errorf("%q is not a list index", rest[0])
+		}
+		return fmt.Errorf("index %s is out of range: the list has %d elements", rest[0], len(v))
+	}
+	return fmt.Errorf("the parent of %q is neither a map nor a list", rest[0])
 }

@@ -1,13 +1,10 @@
 package patching_test
 
 import (
-	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
-	evanphx "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -115,122 +112,6 @@ func TestApplyCopyLimit(t *testing.T) {
 	if _, err := p.Apply(nil, map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("error %v, want one that names the limit", err)
 	}
-}
-
-// kyvernoOptions are those of Kyverno 1.19.
-func kyvernoOptions() *evanphx.ApplyOptions {
-	options := evanphx.NewApplyOptions()
-	options.SupportNegativeIndices, options.AllowMissingPathOnRemove, options.EnsurePathExistsOnAdd = true, true, true
-	return options
-}
-
-// TestApplyAgreesWithEvanphx compares random patches with the library that Kyverno
-// uses. Cases where this package differs on purpose are left out: replace of
-// what is missing, replace behind the end of a list, parents that are null, and
-// paths that lead through a scalar or through a wrong index of a list, where the
-// library goes on in a document that it then forgets.
-func TestApplyAgreesWithEvanphx(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	options := kyvernoOptions()
-	agreed, failed := 0, 0
-	for range 20_000 {
-		live := randomObject(rng)
-		ops := randomOperations(rng)
-		text, _ := json.Marshal(ops)
-		ours, err := patching.ParseJSONPatch(string(text))
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		theirs, err := evanphx.DecodePatch(text)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		raw, _ := json.Marshal(live)
-		want, wantErr := theirs.ApplyWithOptions(raw, options)
-		got, gotErr := ours.Apply(nil, live, nil)
-		if gotErr != nil && wantErr != nil {
-			failed++
-			continue
-		}
-		if gotErr == nil && wantErr != nil && ops[len(ops)-1]["op"] == "replace" {
-			continue // of what is missing
-		}
-		ourText, _ := json.Marshal(got)
-		if strings.Contains(string(ourText)+string(want), "null") {
-			continue // a null that padded a list
-		}
-		if gotErr != nil || wantErr != nil {
-			t.Fatalf("%s on %s: ours %v, theirs %v", text, raw, gotErr, wantErr)
-		}
-		var wanted map[string]any
-		if err := utiljson.Unmarshal(want, &wanted); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(wanted, got); diff != "" {
-			t.Fatalf("%s on %s: -theirs +ours\n%s", text, raw, diff)
-		}
-		agreed++
-	}
-	t.Logf("%d patches agreed, %d failed in both", agreed, failed)
-}
-
-func randomObject(rng *rand.Rand) map[string]any {
-	object := map[string]any{}
-	for _, key := range []string{"a", "b", "c"} {
-		if rng.IntN(3) > 0 {
-			object[key] = randomValue(rng, 3)
-		}
-	}
-	return object
-}
-
-func randomValue(rng *rand.Rand, depth int) any {
-	switch n := rng.IntN(6); {
-	case n == 0 || depth == 0:
-		return []any{int64(1), "x", true}[rng.IntN(3)]
-	case n < 3:
-		list := []any{}
-		for range rng.IntN(4) {
-			list = append(list, randomValue(rng, depth-1))
-		}
-		return list
-	default:
-		m := map[string]any{}
-		for _, key := range []string{"a", "b"} {
-			if rng.IntN(2) > 0 {
-				m[key] = randomValue(rng, depth-1)
-			}
-		}
-		return m
-	}
-}
-
-func randomOperations(rng *rand.Rand) []map[string]any {
-	path := func() string {
-		tokens := []string{"a", "b", "c"}
-		p := "/" + tokens[rng.IntN(3)]
-		for range rng.IntN(4) {
-			p += "/" + []string{"a", "b", "0", "1", "2", "-1", "-2", "-"}[rng.IntN(8)]
-		}
-		return p
-	}
-	var ops []map[string]any
-	for range 1 + rng.IntN(2) {
-		o := map[string]any{"op": []string{"add", "add", "remove", "test", "move", "copy"}[rng.IntN(6)], "path": path()}
-		switch o["op"] {
-		case "add":
-			o["value"] = randomValue(rng, 1)
-		case "test":
-			o["value"] = []any{nil, int64(1), "x", map[string]any{}}[rng.IntN(4)]
-		case "move", "copy":
-			o["from"] = path()
-		}
-		ops = append(ops, o)
-	}
-	if rng.IntN(4) == 0 {
-		ops = append(ops, map[string]any{"op": "replace", "path": path(), "value": randomValue(rng, 1)})
-	}
-	return ops
 }
 
 func FuzzParseAndApply(f *testing.F) {
