@@ -32,7 +32,8 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 		step.After = old
 		return
 	}
-	noted, err := withLine(after, step.Rule.Rule+"."+step.Rule.Policy+".kyverno.io", lineValue(fields[len(fields)-1], before, after))
+	noted, err := withLine(after, step.Rule.Rule+"."+step.Rule.Policy+".kyverno.io",
+		lineValue(fields[len(fields)-1], before, after))
 	if err != nil {
 		warning := engine.Warning(fmt.Sprintf("the annotation %s is left as it is: %v", engine.AppliedPatches, err))
 		step.Warnings = append(slices.Clip(step.Warnings), warning)
@@ -44,7 +45,8 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 // withoutLines is an object without the annotation, and without annotations where there is no other one.
 func withoutLines(object map[string]any) map[string]any {
 	metadata := diff.Without(mapping(object["metadata"]), "annotations")
-	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]), engine.AppliedPatches); len(others) > 0 {
+	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]),
+		engine.AppliedPatches); len(others) > 0 {
 		metadata["annotations"] = others
 	}
 	return diff.With(object, "metadata", metadata)

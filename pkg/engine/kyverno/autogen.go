@@ -142,7 +142,8 @@ func allowsAutogen(rules []map[string]any) bool {
 
 func translatable(resources map[string]any) bool {
 	kinds := sequence(resources["kinds"])
-	return stringOrEmpty(resources["name"]) == "" && len(sequence(resources["names"])) == 0 && resources["selector"] == nil &&
+	return stringOrEmpty(resources["name"]) == "" && len(sequence(resources["names"])) == 0 &&
+		resources["selector"] == nil &&
 		resources["annotations"] == nil && (len(kinds) <= 1 || !hasPod(kinds))
 }
 

@@ -29,7 +29,8 @@ type call struct {
 
 // decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
 func decodeCall(f *policydecode.Fields) *call {
-	c := &call{place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"), data: variables.Decode(f.At("data"))}
+	c := &call{place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"),
+		data: variables.Decode(f.At("data"))}
 	switch {
 	case f.At("urlPath").Text() != "":
 		c.target = decodeText(f.At("urlPath"), "")
@@ -39,7 +40,8 @@ func decodeCall(f *policydecode.Fields) *call {
 	case f.Has("service"):
 		of := f.At("service").Fields()
 		of.At("url").Required()
-		c.service, c.target, c.caBundle, c.headers = true, decodeText(of.At("url"), ""), decodeText(of.At("caBundle"), "caBundle: "), variables.Decode(of.At("headers"))
+		c.service, c.target, c.caBundle, c.headers = true, decodeText(of.At("url"), ""),
+			decodeText(of.At("caBundle"), "caBundle: "), variables.Decode(of.At("headers"))
 		of.Done()
 	default:
 		f.Fail("needs a urlPath or a service")
@@ -153,13 +155,14 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := from.World.Memo.Ask(from.Context, key{c.service, string(id)}, func(ctx context.Context) (any, error) {
-		content, err := send(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return decodeAnswer(content)
-	})
+	answer, err := from.World.Memo.Ask(from.Context, key{c.service, string(id)},
+		func(ctx context.Context) (any, error) {
+			content, err := send(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return decodeAnswer(content)
+		})
 	var unanswered *engine.UnansweredError
 	switch {
 	case errors.As(err, &unanswered):
@@ -174,7 +177,8 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 
 // sender returns what makes a request to the API server, if it is one that a policy may make, or to a
 // service. Kyverno adds the token of its ServiceAccount to these; the user's own credentials are never sent.
-func (c *call) sender(w *engine.World, r *engine.RemoteRequest) (func(context.Context) ([]byte, error), error) {
+func (c *call) sender(w *engine.World,
+	r *engine.RemoteRequest) (func(context.Context) ([]byte, error), error) {
 	switch {
 	case c.service && w.Remote == nil:
 		return nil, &jmespath.UnsupportedError{Field: c.place + ".service", Reason: "calls to web services are made only with --allow-http"}
@@ -193,7 +197,8 @@ func (c *call) sender(w *engine.World, r *engine.RemoteRequest) (func(context.Co
 	}
 	switch {
 	case refusal != "":
-		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.Method, r.URL, refusal)}
+		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.Method, r.URL,
+			refusal)}
 	case w.Raw == nil:
 		return nil, &jmespath.UnsupportedError{Field: c.place, Reason: "there is no API server to read from"}
 	}

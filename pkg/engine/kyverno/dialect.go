@@ -33,9 +33,11 @@ func (*Dialect) Name() string { return Name }
 // GlobalContextEntry and Values as their inputs.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {
-	case schema.GroupKind{Group: "kyverno.io", Kind: "ClusterPolicy"}, schema.GroupKind{Group: "kyverno.io", Kind: "Policy"}:
+	case schema.GroupKind{Group: "kyverno.io", Kind: "ClusterPolicy"},
+		schema.GroupKind{Group: "kyverno.io", Kind: "Policy"}:
 		return engine.Policy
-	case valuesKind, schema.GroupKind{Group: "kyverno.io", Kind: "PolicyException"}, schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}:
+	case valuesKind, schema.GroupKind{Group: "kyverno.io", Kind: "PolicyException"},
+		schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}:
 		return engine.Input
 	}
 	return engine.Foreign
@@ -95,7 +97,8 @@ func nameOf(d engine.Document) string {
 // describe describes the rule as its document has it.
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
-		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace), Requests: r.match.Requests(r.policy.namespace), Existing: engine.OnAdmission,
+		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace),
+		Requests: r.match.Requests(r.policy.namespace), Existing: engine.OnAdmission,
 		Where: r.where(), Operations: r.match.Operations(), AsksOperation: r.asksOperation, Gap: r.gap,
 	}
 	if r.written != r.ref.Rule {
@@ -111,7 +114,8 @@ func (r *rule) describe() engine.Description {
 	}
 	if r.match.AsksRoles() || r.exclude.AsksRoles() {
 		for _, s := range match.Bindings() {
-			d.Asks = append(d.Asks, engine.Ask{Of: engine.AskObjects, What: "the roles of the requesting user", Objects: s})
+			d.Asks = append(d.Asks,
+				engine.Ask{Of: engine.AskObjects, What: "the roles of the requesting user", Objects: s})
 		}
 	}
 	return d

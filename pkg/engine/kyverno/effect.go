@@ -23,7 +23,8 @@ type effect struct {
 // Effects runs the rules with targets up to the point where they name their
 // subjects. A policy that applies one rule stops after the first that names any,
 // since only applying it would tell whether it changes something.
-func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
+func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World,
+	sink engine.Sink) ([]engine.Effect, error) {
 	var out []engine.Effect
 	err := p.visit(ctx, &trigger, sink, true, func(r *rule) ([]engine.Step, bool) {
 		before := len(out)
@@ -56,14 +57,17 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 			continue
 		}
 		f := &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t}
-		effects = append(effects, engine.Effect{Rule: e.rule.ref, Trigger: trigger.Key, Subjects: subjects, Confidential: f.confidential, Apply: f.apply})
+		effects = append(effects,
+			engine.Effect{Rule: e.rule.ref, Trigger: trigger.Key, Subjects: subjects, Confidential: f.confidential,
+				Apply: f.apply})
 	}
 	return effects, steps
 }
 
 // apply changes one subject. Variables see the trigger as request.object and the
 // subject as target.
-func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) engine.Step {
+func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World,
+	sink engine.Sink) engine.Step {
 	e := newExecution(ctx, w, f.rule, f.trigger, sink)
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential

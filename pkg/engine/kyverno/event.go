@@ -93,7 +93,8 @@ func expressionIn(text string) string {
 // operands.
 func changedBetween(a, b string) string {
 	for _, pair := range [][2]string{{a, b}, {b, a}} {
-		if strings.HasPrefix(pair[0], "request.object") && strings.ReplaceAll(pair[1], "request.oldObject", "request.object") == pair[0] && pair[0] != pair[1] {
+		if strings.HasPrefix(pair[0], "request.object") &&
+			strings.ReplaceAll(pair[1], "request.oldObject", "request.object") == pair[0] && pair[0] != pair[1] {
 			return pair[0]
 		}
 	}

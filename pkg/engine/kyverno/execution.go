@@ -38,7 +38,8 @@ type execution struct {
 	confidential bool             // as in engine.Step
 }
 
-func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target, sink engine.Sink) *execution {
+func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target,
+	sink engine.Sink) *execution {
 	e := &execution{
 		ctx: ctx, end: func() {}, world: w, rule: r, sink: sink,
 		matched: match.Candidate{Target: t, Context: ctx, World: w, Explain: sink.Wants(engine.NotMatched)},
@@ -54,7 +55,8 @@ func (e *execution) begin() *variables.Scope {
 	if e.sink.Wants(engine.Unchanged) {
 		e.why = engine.NewReasons()
 	}
-	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key), limit.ClockOf(e.ctx))
+	in := jmespath.New(e.world.Now, e.world.SeedOf(e.rule.ref, e.matched.Key, e.subject.Key),
+		limit.ClockOf(e.ctx))
 	s := variables.NewScope(in)
 	e.scope = s
 	if e.matched.HoldsSecrets() {
@@ -82,7 +84,8 @@ func (e *execution) begin() *variables.Scope {
 // define makes context entries known to a scope, none of them loaded.
 func (e *execution) define(s *variables.Scope, entries Entries) {
 	in := e.inputs()
-	entries.Define(s, &Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values}, e.isGiven)
+	entries.Define(s, &Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values},
+		e.isGiven)
 }
 
 // images are those of the matched object, with what the user gives laid over.
@@ -100,7 +103,8 @@ func (e *execution) images() (any, error) {
 // request is the admission request that variables see, holding a state of the
 // object that the rule matched.
 func (e *execution) request(object map[string]any) map[string]any {
-	key, kind := e.matched.Key, e.matched.Object.GroupVersionKind() // of a subresource it may be another one than the resource's
+	// of a subresource it may be another one than the resource's
+	key, kind := e.matched.Key, e.matched.Object.GroupVersionKind()
 	request := map[string]any{
 		"operation": string(e.matched.Operation),
 		"object":    object,
@@ -110,7 +114,8 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"kind":      map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
 	}
 	if u := e.matched.Request.User; !u.Empty() {
-		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username, Groups: u.Groups})
+		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username,
+			Groups: u.Groups})
 	}
 	if e.matched.Request.DryRun {
 		request["dryRun"] = true
@@ -119,7 +124,8 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["subResource"] = key.Subresource
 	}
 	if m := e.matched.Mapping; m != nil {
-		request["resource"] = map[string]any{"group": m.Resource.Group, "version": m.Resource.Version, "resource": m.Resource.Resource}
+		request["resource"] = map[string]any{"group": m.Resource.Group, "version": m.Resource.Version,
+			"resource": m.Resource.Resource}
 	}
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object
@@ -127,7 +133,8 @@ func (e *execution) request(object map[string]any) map[string]any {
 	if given := mapping(e.given["request"]); given != nil {
 		request = mapping(variables.Over(request, given))
 	}
-	if request["operation"] == string(engine.OperationDelete) { // as in Kyverno, where there is only the old one by then
+	// as in Kyverno, where there is only the old one by then
+	if request["operation"] == string(engine.OperationDelete) {
 		request["object"] = request["oldObject"]
 	}
 	return request
@@ -158,7 +165,8 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 func withDefault(err error) error {
 	var unresolved *variables.ResolveError
 	var absent *jmespath.NotFoundError
-	if !errors.As(err, &unresolved) || !errors.As(err, &absent) || strings.Contains(unresolved.Expression, "||") || len(unresolved.Expression) > maxShown {
+	if !errors.As(err, &unresolved) || !errors.As(err, &absent) ||
+		strings.Contains(unresolved.Expression, "||") || len(unresolved.Expression) > maxShown {
 		return err
 	}
 	return fmt.Errorf("%w; if the key may be absent, write {{ %s || '' }}", err, unresolved.Expression)

@@ -91,7 +91,8 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 }
 
 // loop applies the entries one after the other.
-func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any, why *engine.Reasons) (patchResult, error) {
+func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
+	why *engine.Reasons) (patchResult, error) {
 	out, given := patchResult{Object: before}, s
 	var held error
 	patched := 0
@@ -127,7 +128,8 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 // patchElements runs an entry on its elements and accumulates into out. It counts the
 // elements that were patched; when none was and some were skipped, the error is the
 // reason of the last.
-func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engine.Reasons, out *patchResult) (int, error) {
+func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engine.Reasons,
+	out *patchResult) (int, error) {
 	elements, err := f.elements(e, s)
 	if err != nil {
 		return 0, err
@@ -145,7 +147,8 @@ func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engi
 		if err := e.ctx.Err(); err != nil {
 			return patched, err
 		}
-		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object, why.At(fmt.Sprintf("%s, element %d", f.field, index)))
+		next, err := f.element(e, f.elementScope(e, s, elements[index], index), out.Object,
+			why.At(fmt.Sprintf("%s, element %d", f.field, index)))
 		switch {
 		case isSkipped(err):
 			skipped++
@@ -204,7 +207,8 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 	return list, nil
 }
 
-func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element any, index int) *variables.Scope {
+func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element any,
+	index int) *variables.Scope {
 	child := s.Child()
 	for _, suffix := range []string{"", strconv.Itoa(f.level)} {
 		child.Set("element"+suffix, element)
@@ -218,7 +222,8 @@ func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element an
 	return child
 }
 
-func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[string]any, why *engine.Reasons) (patchResult, error) {
+func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[string]any,
+	why *engine.Reasons) (patchResult, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
 		return patchResult{Object: object}, err

@@ -36,7 +36,7 @@ var forms = map[string]form{
 	"patchStrategicMerge": {like: map[string]any{}, compile: compileStrategicMerge},
 	"overlay":             {like: map[string]any{}, compile: compileOverlay, checked: true},
 	"patchesJson6902":     {like: "", compile: compileJSONPatch, operations: true},
-	"patches":             {like: []any{}, compile: func(patch any) (compiledPatch, error) { return applying(patching.DecodeOldPatches(sequence(patch))) }, operations: true},
+	"patches":             {like: []any{}, compile: compileOldPatches, operations: true},
 }
 
 // check returns what is wrong with a patch that may hold variables.
@@ -66,7 +66,8 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
-func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, object, patched map[string]any) ([]engine.Warning, error) {
+func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, object,
+	patched map[string]any) ([]engine.Warning, error) {
 	theirs, known, err := p.InEngine(limit.ClockOf(e.ctx), object, lists)
 	if err != nil || !known {
 		return nil, err
@@ -133,6 +134,10 @@ func applying(p patching.JSONPatch, err error) (compiledPatch, error) {
 		}
 		return quoted(object, after), nil
 	}, err
+}
+
+func compileOldPatches(patch any) (compiledPatch, error) {
+	return applying(patching.DecodeOldPatches(sequence(patch)))
 }
 
 // decodedSize is how many times its text a patch may take when it is decoded.

@@ -51,7 +51,8 @@ func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return g.Call.answer(from, r)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
-		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " + g.Lists().Resource + " in"}
+		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " +
+			g.Lists().Resource + " in"}
 	}
 	all, err := g.Selection(from.World.Mapper)
 	if err != nil {
@@ -98,7 +99,8 @@ func decodeGlobalReference(f *policydecode.Fields) *entry {
 		if entry := all[name]; entry != nil {
 			return []engine.Ask{entry.ask(what)}
 		}
-		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
+		s := engine.Selection{Group: policydecode.GlobalContextKind.Group,
+			Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
 		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
 	}
 	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}
@@ -139,7 +141,8 @@ func (from *Sources) global(name string) (*global, error) {
 	}
 	type key struct{ name string }
 	found, err := from.World.Memo.Ask(from.Context, key{name}, func(ctx context.Context) (any, error) {
-		object, err := from.World.Reader.Get(ctx, engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
+		object, err := from.World.Reader.Get(ctx,
+			engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 		if err != nil {
 			return nil, err
 		}

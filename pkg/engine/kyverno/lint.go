@@ -28,7 +28,8 @@ var (
 	knownAtRequests = regexp.MustCompile(`serviceAccountName`)
 	knownOfTargets  = regexp.MustCompile(`target\.`)
 	requestFields   = []string{
-		"object", "oldObject", "operation", "userInfo", "namespace", "name", "uid", "kind", "resource", "subResource",
+		"object", "oldObject", "operation", "userInfo", "namespace", "name", "uid", "kind", "resource",
+		"subResource",
 		"requestKind", "requestResource", "requestSubResource", "dryRun", "options", "roles", "clusterRoles",
 	}
 	// A name before a parenthesis is that of a function.
@@ -158,7 +159,8 @@ func lintPattern(n policydecode.Node, anchor pattern.Anchor, name string) {
 		return
 	}
 	written, isText := n.Value.(string)
-	if found := notPattern.FindStringSubmatch(written); isText && found != nil && anchor != pattern.Add && !variables.Used(written) {
+	if found := notPattern.FindStringSubmatch(written); isText && found != nil && anchor != pattern.Add &&
+		!variables.Used(written) {
 		n.Lint("%q is compared as it is written: a pattern knows the wildcards * and ?, and !, >, >=, <, <=, | and & before a value, but no %s", shortened(written), found[1])
 	}
 }
@@ -242,11 +244,13 @@ func (t *texts) meant(name string) string {
 	if slices.Contains([]string{"null", "true", "false"}, name) {
 		return fmt.Sprintf(", so it is the name of a field: the literal stands in backticks, `%s`", name)
 	}
-	others := []string{"request", "images", "element", "elementIndex", "serviceAccountName", "serviceAccountNamespace"}
+	others := []string{"request", "images", "element", "elementIndex", "serviceAccountName",
+		"serviceAccountNamespace"}
 	if t.targets {
 		others = append(others, "target")
 	}
-	if meant := engine.Nearest(name, slices.Values(slices.Concat(others, t.declared, t.nested, t.given))); meant != "" {
+	if meant := engine.Nearest(name,
+		slices.Values(slices.Concat(others, t.declared, t.nested, t.given))); meant != "" {
 		return fmt.Sprintf("; did you mean %s?", meant)
 	}
 	return ", so it has no value; an entry of context gives it one"
@@ -262,7 +266,8 @@ func (t *texts) declares(name string) bool {
 	case "target":
 		return t.targets
 	}
-	return slices.Contains(t.declared, name) || slices.Contains(t.nested, name) || slices.Contains(t.given, name) || elementName.MatchString(name)
+	return slices.Contains(t.declared, name) || slices.Contains(t.nested, name) ||
+		slices.Contains(t.given, name) || elementName.MatchString(name)
 }
 
 // beginsWithOne reports whether a text begins with one of several names.

@@ -34,7 +34,8 @@ func newProgram(policies []*policy) *program {
 
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
-func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World,
+	sink engine.Sink) (*unstructured.Unstructured, error) {
 	err := p.visit(ctx, &t, sink, false, func(r *rule) ([]engine.Step, bool) {
 		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
@@ -54,7 +55,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 }
 
 // run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
-func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, goOn func(*execution, *variables.Scope) []engine.Step) []engine.Step {
+func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+	goOn func(*execution, *variables.Scope) []engine.Step) []engine.Step {
 	e := newExecution(ctx, w, r, t, sink)
 	e.matched.Operation = r.simulated(t)
 	return e.guarded(func() []engine.Step {
@@ -77,7 +79,8 @@ func (e *execution) guarded(run func() []engine.Step) (steps []engine.Step) {
 
 // simulated returns the operation to evaluate. The user's values come first.
 func (r *rule) simulated(t engine.Target) engine.Operation {
-	for _, o := range []engine.Operation{engine.Operation(r.policy.inputs.values.Operation(r.policy.name, t.Key.Name)), t.Request.Operation} {
+	for _, o := range []engine.Operation{engine.Operation(r.policy.inputs.values.Operation(r.policy.name,
+		t.Key.Name)), t.Request.Operation} {
 		switch o {
 		case engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
 			return o
@@ -121,7 +124,10 @@ func (r *rule) applies(c *match.Candidate) error {
 	case c.World.Filtered != nil && c.World.Filtered(c.Key):
 		says = "Kyverno's resourceFilters leave the object out"
 	case ns != "" && c.Object.GetNamespace() != ns:
-		return c.NotMatched(func() error { return engine.NewMismatch("namespace of the Policy", ns, match.NamespaceOf(c.Object)) })
+		return c.NotMatched(func() error {
+			return engine.NewMismatch("namespace of the Policy", ns,
+				match.NamespaceOf(c.Object))
+		})
 	case c.Operation == engine.OperationDelete && (len(r.targets) == 0 || !r.match.NamesDeletion()):
 		says = "a deletion only triggers rules with targets that name DELETE in operations"
 	}
@@ -141,7 +147,8 @@ func (p *program) of(kind string) []*rule {
 	}
 	var may []*rule
 	for _, r := range p.rules {
-		if slices.ContainsFunc(r.match.Kinds(), func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
+		if slices.ContainsFunc(r.match.Kinds(),
+			func(k selector.Kind) bool { return selector.MatchWildcard(k.Kind, kind) }) {
 			may = append(may, r)
 		}
 	}
@@ -152,7 +159,8 @@ func (p *program) of(kind string) []*rule {
 // visit runs the rules with targets, or those without, that may match an object, or all where the sink wants
 // to know why they do not, and hands over their steps. run also reports whether the rule did something, after
 // which applyRules: One keeps the rest of its policy from running.
-func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool, run func(*rule) ([]engine.Step, bool)) error {
+func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool,
+	run func(*rule) ([]engine.Step, bool)) error {
 	may, did := p.of(t.Key.Kind), "has changed the object"
 	rules := may
 	if sink.Wants(engine.NotMatched) {

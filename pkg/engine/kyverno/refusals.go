@@ -18,8 +18,9 @@ import (
 // where they say enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1).
 // testdata/compile/refused.txtar has a policy for each, and lists what is not checked.
 type check struct {
-	place   string               // a path below what is checked
-	refused *jmespath.Expression // on what checked.see gives it, and value, which stands at the place; an error is no refusal
+	place string // a path below what is checked
+	// on what checked.see gives it, and value, which stands at the place; an error is no refusal
+	refused *jmespath.Expression
 	reason  string
 }
 
@@ -49,7 +50,8 @@ type checked struct {
 func (c *checked) see(part map[string]any) map[string]any {
 	kinds := sequence(mapping(part["resources"])["kinds"])
 	return map[string]any{
-		"namespaced": c.namespaced, "background": c.background, "variables": c.variables, "spec": c.spec, "rule": c.rule, "mutate": c.mutate, "part": part,
+		"namespaced": c.namespaced, "background": c.background, "variables": c.variables, "spec": c.spec,
+		"rule": c.rule, "mutate": c.mutate, "part": part,
 		"operations": c.operations, "oddLabels": c.oddLabels(),
 		"every":         c.rule != nil && slices.Contains(kinds, any("*")),
 		"clusterScoped": c.namespaced && c.checkKind != nil && slices.ContainsFunc(kinds, c.clusterScoped),
@@ -91,7 +93,8 @@ var (
 		{"mutate.patchesJson6902", `operations[?regex_match('\{\{.*\}\}', path)]`, "variables are forbidden in the path of a JSON patch outside of foreach"},
 		{"mutate.patchesJson6902", `regex_match('^\s*\{\{', value)`, "its path must begin with a forward slash, which a patch that is one variable does not show"},
 		{"mutate", "oddLabels", "labels and annotations support only string values, in quotes; a JSON patch removes one, null does not"},
-		{ // the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of both
+		// the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of both
+		{
 			"exclude", `!(rule.match.any || rule.match.all || value.all || value.resources) && value.any && rule.match.resources &&
 				!(rule.match.resources.selector || rule.match.resources.namespaceSelector || rule.match.resources.annotations)`,
 			"the rule is matching an empty set, since Kyverno compares exclude.any with match.any only",
@@ -157,14 +160,17 @@ func (c *checked) oddLabels() bool {
 		return false
 	}
 	own, spec := mapping(merge["metadata"]), merge["spec"]
-	return (own != nil || spec != nil) && (own == nil || odd(own)) && (spec == nil || odd(mapping(mapping(spec)["template"])["metadata"]))
+	return (own != nil || spec != nil) && (own == nil || odd(own)) &&
+		(spec == nil || odd(mapping(mapping(spec)["template"])["metadata"]))
 }
 
 // clusterScoped reports whether a kind, as a rule names it, is one of objects in no namespace.
 func (c *checked) clusterScoped(kind any) bool {
 	k, err := selector.ParseKind(stringOrEmpty(kind))
-	name := engine.KindName{Groups: []string{k.Group}, Versions: []string{k.Version}, Kind: k.Kind, Namespaced: true}
-	return err == nil && k.Subresource == "" && !selector.HasWildcard(k.Kind) && errors.Is(c.checkKind(name), engine.ErrClusterScoped)
+	name := engine.KindName{Groups: []string{k.Group}, Versions: []string{k.Version}, Kind: k.Kind,
+		Namespaced: true}
+	return err == nil && k.Subresource == "" && !selector.HasWildcard(k.Kind) &&
+		errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }
 
 // check reports what Kyverno refuses in a part of a policy.
@@ -195,7 +201,8 @@ func (c *checked) checkRule(n policydecode.Node) {
 		c.check(entry, entryChecks)
 	}
 	conditions := child(n, "preconditions")
-	for _, condition := range slices.Concat(items(conditions), items(child(conditions, "any")), items(child(conditions, "all"))) {
+	for _, condition := range slices.Concat(items(conditions), items(child(conditions, "any")),
+		items(child(conditions, "all"))) {
 		c.check(condition, conditionChecks)
 	}
 	for _, filter := range inForce(match) {
@@ -211,7 +218,8 @@ func (c *checked) checkRule(n policydecode.Node) {
 
 // checkFilters reports what Kyverno refuses in the filters of a block.
 func (c *checked) checkFilters(block policydecode.Node) {
-	for _, filter := range slices.Concat(items(child(block, "any")), items(child(block, "all")), []policydecode.Node{block}) {
+	for _, filter := range slices.Concat(items(child(block, "any")), items(child(block, "all")),
+		[]policydecode.Node{block}) {
 		c.check(filter, filterChecks)
 	}
 }

@@ -50,7 +50,8 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
 	f.Rule = n.Rule
-	if _, written := f.Values["mutate"]; !f.Has("mutate") && (!written || f.Has("validate") || f.Has("generate") || f.Has("verifyImages")) {
+	if _, written := f.Values["mutate"]; !f.Has("mutate") &&
+		(!written || f.Has("validate") || f.Has("generate") || f.Has("verifyImages")) {
 		if !f.Has("validate") && !f.Has("generate") && !f.Has("verifyImages") { // mutate may be misspelt
 			doneRule(f)
 		}
@@ -124,8 +125,10 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	r.notIdempotent = r.context.NotIdempotent()
 	r.preconditions = match.DecodeConditions(f.At("preconditions"))
 	r.decodeMutate(f, len(f.Report.Errs) > before)
-	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() || r.exclude.AsksOperation()
-	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) || readsUser(f.Values["context"])}
+	r.asksOperation = variables.Mentions(f.Values, "request.operation") || r.match.AsksOperation() ||
+		r.exclude.AsksOperation()
+	r.asksUser = asksUser{early: readsUser(f.Values["preconditions"]), late: readsUser(f.Values["mutate"]) ||
+		readsUser(f.Values["context"])}
 	doneRule(f)
 	return r
 }
@@ -133,7 +136,8 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 // doneRule reports the fields that no rule has.
 func doneRule(f *policydecode.Fields) {
 	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
-	f.Accept("name", "match", "exclude", "context", "preconditions", "celPreconditions", "mutate", "validate", "generate",
+	f.Accept("name", "match", "exclude", "context", "preconditions", "celPreconditions", "mutate", "validate",
+		"generate",
 		"verifyImages", "imageExtractors", "skipBackgroundRequests", "reportProperties", "description")
 	f.Done()
 }
@@ -156,19 +160,22 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	if r.footprint.add(m.Values); len(targets) > 0 {
 		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
 	}
-	r.asksTrigger = m.Has("foreach") || variables.Used(diff.Without(m.Values, "targets")) || variables.Used(rest) ||
+	r.asksTrigger = m.Has("foreach") || variables.Used(diff.Without(m.Values, "targets")) ||
+		variables.Used(rest) ||
 		slices.ContainsFunc(targets, func(n policydecode.Node) bool {
 			t := mapping(n.Value)
 			return variables.Used(t["context"]) || variables.Used(t["preconditions"])
 		})
 	m.Elsewhere("beside mutate", "preconditions", "context", "match", "exclude", "name")
-	m.Accept("mutateExistingOnPolicyUpdate", "patchStrategicMerge", "patchesJson6902", "foreach", "overlay", "patches")
+	m.Accept("mutateExistingOnPolicyUpdate", "patchStrategicMerge", "patchesJson6902", "foreach", "overlay",
+		"patches")
 	m.Done()
 }
 
 // lint warns of what a rule that compiles probably does not mean.
 func (r *rule) lint(f *policydecode.Fields, given []string) {
-	if objects, _ := engine.TellObjects(r.match.Requests("")); r.match.OnlySubresources() && (len(r.targets) == 0 || len(objects) == 0) {
+	if objects, _ := engine.TellObjects(r.match.Requests("")); r.match.OnlySubresources() &&
+		(len(r.targets) == 0 || len(objects) == 0) {
 		f.At("match").Lint("only matches requests to a subresource, which are not live objects")
 	}
 	if !r.lintEvent(f, given) && len(r.targets) > 0 {
@@ -180,7 +187,8 @@ func (r *rule) lint(f *policydecode.Fields, given []string) {
 // lintWide notes a target that is all objects of the kind which the rule matches in some namespaces only.
 func (r *rule) lintWide(f *policydecode.Fields) {
 	for i, t := range r.targets {
-		if t.own == "" && t.written["namespace"]+t.written["name"] == "" && t.labels == nil && t.preconditions == nil && r.match.Narrows(t.written["kind"]) {
+		if t.own == "" && t.written["namespace"]+t.written["name"] == "" && t.labels == nil &&
+			t.preconditions == nil && r.match.Narrows(t.written["kind"]) {
 			f.At("mutate").Fields().At("targets").List()[i].Note("changes every %s of the cluster: match only says what triggers the rule; "+
 				`namespace: "{{ request.object.metadata.namespace }}" keeps to the namespace of the trigger`, t.written["kind"])
 		}

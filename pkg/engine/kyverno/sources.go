@@ -66,13 +66,15 @@ func decodeAPICall(f *policydecode.Fields) *entry {
 		}
 		return value, nil
 	}
-	return &entry{load: load, notIdempotent: path.notIdempotent, asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
+	return &entry{load: load, notIdempotent: path.notIdempotent,
+		asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
 }
 
 // decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where
 // the policy has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
 func decodeConfigMap(f *policydecode.Fields) *entry {
-	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "), f.Report.Namespace
+	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "),
+		f.Report.Namespace
 	if name.template == nil {
 		f.At("name").Fail("is missing")
 	}
@@ -94,7 +96,8 @@ func decodeConfigMap(f *policydecode.Fields) *entry {
 		namespace := cmp.Or(in.written, own, "default")
 		return []engine.Ask{{
 			Of: engine.AskObjects, What: "ConfigMap " + namespace + "/" + name.written,
-			Objects: engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(namespace), Name: variables.Plain(name.written)},
+			Objects: engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(namespace),
+				Name: variables.Plain(name.written)},
 		}}
 	}}
 }
@@ -116,7 +119,8 @@ func (from *Sources) configMap(name, namespace string) (any, error) {
 // (pkg/engine/context/loaders/imagedata.go).
 func decodeImageLookup(f *policydecode.Fields) *entry {
 	f.At("reference").Required()
-	place, written, path := f.PathInRule(), decodeText(f.At("reference"), "reference: "), decodeDataPath(f.At("jmesPath"))
+	place, written, path := f.PathInRule(), decodeText(f.At("reference"), "reference: "),
+		decodeDataPath(f.At("jmesPath"))
 	if f.Has("imageRegistryCredentials") {
 		f.At("imageRegistryCredentials").Lint("has no effect: images are looked up with the user's own docker configuration, over TLS")
 	}
@@ -154,7 +158,8 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 		"repository":    image.Repository,
 		"identifier":    image.Identifier,
 	}
-	for name, content := range map[string][]byte{"manifestList": image.ManifestList, "manifest": image.Manifest, "configData": image.Config} {
+	for name, content := range map[string][]byte{"manifestList": image.ManifestList, "manifest": image.Manifest,
+		"configData": image.Config} {
 		data[name] = nil
 		if content == nil {
 			continue
@@ -170,7 +175,8 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 // combines them: the path is applied to the value, or else to the whole context; the default stands in for a
 // failed path, and for an empty result only where there is no value.
 func decodeVariable(f *policydecode.Fields) *entry {
-	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
+	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")),
+		variables.Decode(f.At("default"))
 	if written, _ := f.Values["jmesPath"].(string); given == nil && written == "" && fallback == nil {
 		f.Fail("needs a value, a jmesPath or a default")
 	}
@@ -205,7 +211,8 @@ func decodeVariable(f *policydecode.Fields) *entry {
 		}
 		return notNil(value)
 	}
-	return &entry{load: load, notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
+	return &entry{load: load,
+		notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
 }
 
 func notNil(value any) (any, error) {

@@ -42,8 +42,10 @@ func decodeTarget(n policydecode.Node) *target {
 			f.At(key).Fail("is missing")
 		}
 	}
-	if kind, err := parseKind(t.written["apiVersion"], t.written["kind"]); err == nil && !variables.Used(t.written["apiVersion"]+t.written["kind"]) {
-		f.At("kind").LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version}, Kind: kind.Kind, Subresource: kind.Subresource})
+	if kind, err := parseKind(t.written["apiVersion"], t.written["kind"]); err == nil &&
+		!variables.Used(t.written["apiVersion"]+t.written["kind"]) {
+		f.At("kind").LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version},
+			Kind: kind.Kind, Subresource: kind.Subresource})
 	}
 	if s := f.At("selector"); s.Value != nil {
 		t.labels = s.LabelSelector()
@@ -117,7 +119,8 @@ func (t *target) described() engine.Selection {
 	}
 	return engine.Selection{
 		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource,
-		Namespace: cmp.Or(t.own, variables.Plain(t.written["namespace"])), Name: variables.Plain(t.written["name"]), Labels: t.labels,
+		Namespace: cmp.Or(t.own, variables.Plain(t.written["namespace"])),
+		Name:      variables.Plain(t.written["name"]), Labels: t.labels,
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a
 // broken one.
 type footprint struct {
-	paths         []string      // the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of operations
+	// the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of operations
+	paths         []string
 	writes        engine.Writes // where they write what
 	readsMetadata bool          // of the object
 	readsMore     bool
@@ -50,7 +51,8 @@ func (f *footprint) name(path []string) {
 // reads notes that what an object has at a path decides what is written.
 func (f *footprint) reads(path []string) {
 	f.readsMetadata = true
-	if len(path) < 2 || path[0] != "metadata" || path[1] == "annotations" && (len(path) < 3 || path[2] == policydecode.FieldName(engine.LastApplied)) {
+	if len(path) < 2 || path[0] != "metadata" ||
+		path[1] == "annotations" && (len(path) < 3 || path[2] == policydecode.FieldName(engine.LastApplied)) {
 		f.readsMore = true
 	}
 }
@@ -70,8 +72,10 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked boo
 				to.Add(nil) // the map as a whole, so that its other names do not tell this one
 			}
 			// The key by which the element of a list is found is not a field that is named.
-			asks := anchor != pattern.Add && (asked || anchor != pattern.None || name == "name" && len(path) > 0 && path[len(path)-1] == "[]")
-			if directive, of, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(directive, "$") { // $deleteFromPrimitiveList/NAME
+			asks := anchor != pattern.Add &&
+				(asked || anchor != pattern.None || name == "name" && len(path) > 0 && path[len(path)-1] == "[]")
+			// $deleteFromPrimitiveList/NAME
+			if directive, of, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(directive, "$") {
 				name = of
 			}
 			f.merge(p[key], to.Field(name), below, asks)
@@ -102,7 +106,8 @@ func computesKeys(element map[string]any) bool {
 	for key, value := range element {
 		anchor, name := pattern.ParseKey(key)
 		names := anchor != pattern.None || slices.Contains([]string{
-			"name", "containerPort", "port", "protocol", "mountPath", "devicePath", "ip", "type", "topologyKey", "whenUnsatisfiable", "key", "uid",
+			"name", "containerPort", "port", "protocol", "mountPath", "devicePath", "ip", "type", "topologyKey",
+			"whenUnsatisfiable", "key", "uid",
 		}, name)
 		if names && variables.Used(value) {
 			return true
@@ -119,7 +124,8 @@ func (f *footprint) operations(patch any) {
 	}
 	for _, item := range list {
 		operation := mapping(item)
-		pathNames, fromNames := policydecode.PointerNames(stringOrEmpty(operation["path"])), policydecode.PointerNames(stringOrEmpty(operation["from"]))
+		pathNames, fromNames := policydecode.PointerNames(stringOrEmpty(operation["path"])),
+			policydecode.PointerNames(stringOrEmpty(operation["from"]))
 		path, isPath := f.writesAt(operation["path"])
 		from, isFrom := f.writesAt(operation["from"])
 		if operation["op"] != "test" {

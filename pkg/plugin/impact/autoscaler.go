@@ -22,12 +22,15 @@ type autoscaling struct {
 
 var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable table
 	{
-		GroupKind: schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, target: "scaleTargetRef",
-		sets: "spec.replicas", does: " sets %s, and will set it back", source: "its minReplicas and maxReplicas",
+		GroupKind: schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"},
+		target:    "scaleTargetRef",
+		sets:      "spec.replicas", does: " sets %s, and will set it back",
+		source: "its minReplicas and maxReplicas",
 	},
 	{
-		GroupKind: schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}, target: "targetRef",
-		sets: "spec.template.spec.containers[*].resources", does: " overrules %s on each Pod", source: "its resourcePolicy",
+		GroupKind: schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"},
+		target:    "targetRef",
+		sets:      "spec.template.spec.containers[*].resources", does: " overrules %s on each Pod", source: "its resourcePolicy",
 	},
 }
 
@@ -70,10 +73,12 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 }
 
 // autoscalers lists those of a namespace once. The error is that of the context.
-func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling, namespace string) ([]autoscaler, error) {
+func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling,
+	namespace string) ([]autoscaler, error) {
 	found, err := r.listed.Do(ctx, [2]string{kind.Kind, namespace}, func(ctx context.Context) (any, error) {
 		var out []autoscaler
-		for u, err := range r.Reader.List(ctx, engine.Selection{Group: kind.Group, Kind: kind.Kind, Namespace: namespace}) {
+		for u, err := range r.Reader.List(ctx,
+			engine.Selection{Group: kind.Group, Kind: kind.Kind, Namespace: namespace}) {
 			if err != nil {
 				return out, ctx.Err()
 			}
@@ -91,7 +96,8 @@ func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler 
 	ref := at[map[string]any](u.Object, "spec", kind.target)
 	out := autoscaler{
 		name: kind.Kind + " " + u.GetName(), source: kind.source,
-		target: engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(at[string](ref, "apiVersion"), at[string](ref, "kind")).GroupKind(), Name: at[string](ref, "name")},
+		target: engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(at[string](ref, "apiVersion"),
+			at[string](ref, "kind")).GroupKind(), Name: at[string](ref, "name")},
 	}
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
 		out.name += " of " + owner.Kind + " " + owner.Name

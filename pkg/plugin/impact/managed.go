@@ -126,12 +126,14 @@ func argoCD(m marks) (Manager, bool) {
 			out.Name = "application " + instance
 		}
 		out.by.Group, out.by.Kind, out.by.Name = "argoproj.io", application, instance
-		if namespace, name, qualified := strings.Cut(instance, "_"); qualified { // of an application in any namespace
+		// of an application in any namespace
+		if namespace, name, qualified := strings.Cut(instance, "_"); qualified {
 			out.by.Namespace, out.by.Name = namespace, name
 		}
 		return out, true
 	}
-	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 && m.namesRelease(id[1], id[2]) {
+	if id := strings.SplitN(m.annotations["argocd.argoproj.io/tracking-id"], ":", 3); len(id) == 3 &&
+		m.namesRelease(id[1], id[2]) {
 		return found(id[0])
 	}
 	if instance := m.labels["argocd.argoproj.io/instance"]; instance != "" {
@@ -149,13 +151,15 @@ func (m marks) namesRelease(groupKind, fullName string) bool {
 	group, kind, _ := strings.Cut(groupKind, "/")
 	namespace, name, _ := strings.Cut(fullName, "/")
 	key := engine.KeyOf(m.object)
-	return group == key.Group && kind == key.Kind && name == key.Name && (key.Namespace == "" || namespace == key.Namespace)
+	return group == key.Group && kind == key.Kind && name == key.Name &&
+		(key.Namespace == "" || namespace == key.Namespace)
 }
 
 func (m marks) writtenBy(manager string) bool {
 	entries, _, _ := unstructured.NestedFieldNoCopy(m.object.Object, "metadata", "managedFields")
 	list, _ := entries.([]any) // GetManagedFields goes through JSON, which takes longer than most rules
-	return slices.ContainsFunc(list, func(entry any) bool { e, _ := entry.(map[string]any); return e["manager"] == manager })
+	return slices.ContainsFunc(list,
+		func(entry any) bool { e, _ := entry.(map[string]any); return e["manager"] == manager })
 }
 
 // flux: https://fluxcd.io/flux/components/kustomize/kustomizations/. An object may
@@ -165,14 +169,16 @@ func flux(m marks) (Manager, bool) {
 	found := func(group, kind, source string) (Manager, bool) {
 		by := engine.ObjectKey{Namespace: m.labels[group+"/namespace"], Name: m.labels[group+"/name"]}
 		by.Group, by.Kind = group, kind
-		return Manager{Tool: Flux, Name: kind + " " + qualified(by.Namespace, by.Name), Source: source, by: by}, true
+		return Manager{Tool: Flux, Name: kind + " " + qualified(by.Namespace, by.Name), Source: source, by: by},
+			true
 	}
 	if m.labels[release+"/name"] != "" {
 		return found(release, helmRelease, "the HelmRelease")
 	}
 	name := m.labels[kustomize+"/name"]
 	switch {
-	case name == "", m.labels[kustomize+"/reconcile"] == "disabled", m.annotations[kustomize+"/reconcile"] == "disabled":
+	case name == "", m.labels[kustomize+"/reconcile"] == "disabled",
+		m.annotations[kustomize+"/reconcile"] == "disabled":
 		return Manager{}, false
 	}
 	switch ssa := m.annotations[kustomize+"/ssa"]; {
@@ -186,11 +192,13 @@ func flux(m marks) (Manager, bool) {
 // of Flux is reported as Flux's.
 func helm(m marks) (Manager, bool) {
 	name := m.annotations["meta.helm.sh/release-name"]
-	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" || m.labels["helm.toolkit.fluxcd.io/name"] != "" {
+	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" ||
+		m.labels["helm.toolkit.fluxcd.io/name"] != "" {
 		return Manager{}, false
 	}
 	source := "the values or the chart " + m.labels["helm.sh/chart"]
-	return Manager{Tool: Helm, Name: "release " + qualified(m.annotations["meta.helm.sh/release-namespace"], name), Source: strings.TrimSpace(source)}, true
+	return Manager{Tool: Helm, Name: "release " +
+		qualified(m.annotations["meta.helm.sh/release-namespace"], name), Source: strings.TrimSpace(source)}, true
 }
 
 // kapp: the identity names the object, "v1;namespace/group/Kind/name;apiVersion".
@@ -233,7 +241,8 @@ func (r *Reviewer) managed(ctx context.Context, u *unstructured.Unstructured) ([
 		}
 		const left = "left alone without --include-managed (%s): %s"
 		i := engine.Impact{
-			Code: engine.ImpactManaged, Owner: m.String(), Text: fmt.Sprintf(left, one, will), Brief: fmt.Sprintf(left, several, will),
+			Code: engine.ImpactManaged, Owner: m.String(), Text: fmt.Sprintf(left, one, will),
+			Brief:  fmt.Sprintf(left, several, will),
 			Advice: "change " + m.Source + " instead",
 		}
 		if m.Tool != Controller {

@@ -23,7 +23,8 @@ func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 		if o.Verdict == request.Silent || len(fields) == 0 {
 			continue
 		}
-		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() + " had set " + pathNames(fields)}
+		i := engine.Impact{Code: engine.ImpactOwned, Owner: o.Owner(), Fields: fields, Text: o.Owner() +
+			" had set " + pathNames(fields)}
 		if o.Verdict == request.Contested {
 			i.Text = "the write would be refused: " + o.Owner() + " owns " + pathNames(fields)
 			i.Advice = "change it there, or take it over with --take-from=" + o.Manager + " (the owner will then set it back, or fail)"
@@ -123,7 +124,8 @@ func coOwned(owners []request.Owner, us string) []engine.Impact {
 		if len(shared) > 0 {
 			out = append(out, engine.Impact{
 				Code: engine.ImpactCoOwned, Owner: o.Owner(), Fields: shared,
-				Text:   o.Owner() + " cannot remove what it applies while " + us + " owns a part of it: " + pathNames(shared),
+				Text: o.Owner() + " cannot remove what it applies while " + us + " owns a part of it: " +
+					pathNames(shared),
 				Advice: "undo the earlier run that wrote it, and change it at the owner's source",
 			})
 		}
@@ -144,7 +146,8 @@ func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Im
 		return nil
 	}
 	for _, o := range owners {
-		if o.Manager != us && o.Operation == metav1.ManagedFieldsOperationApply && slices.ContainsFunc(through, func(p fieldpath.Path) bool { return ownsElement(o.FieldsV1, p) }) {
+		if o.Manager != us && o.Operation == metav1.ManagedFieldsOperationApply &&
+			slices.ContainsFunc(through, func(p fieldpath.Path) bool { return ownsElement(o.FieldsV1, p) }) {
 			return nil
 		}
 	}
@@ -180,7 +183,8 @@ func elementsAbove(c *engine.Change) []fieldpath.Path {
 // annotation: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/. It writes what
 // its manifest has, where the object has something else.
 func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impact {
-	after := engine.HideObject(c.ToShow().After) // a secret value is never as the manifest has it, so that an impact says nothing of it
+	// a secret value is never as the manifest has it, so that an impact says nothing of it
+	after := engine.HideObject(c.ToShow().After)
 	manifest := lastApplied(c)
 	if manifest == nil || after == nil {
 		return nil
@@ -191,7 +195,8 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 	merges := scheme.Scheme.Recognizes(gvk)
 	var back []fieldpath.Path
 	for _, f := range diff.Compare(manifest, after.Object, diff.TypeOf(ctx, r.Reader, gvk)) {
-		list := slices.IndexFunc(f.Path, func(e fieldpath.PathElement) bool { return e.Index != nil || !merges && e.FieldName == nil })
+		list := slices.IndexFunc(f.Path,
+			func(e fieldpath.PathElement) bool { return e.Index != nil || !merges && e.FieldName == nil })
 		switch {
 		case list >= 0:
 			back = append(back, f.Path[:list])

@@ -25,7 +25,8 @@ type rule struct {
 }
 
 func (r *rule) concerns(changed string) bool {
-	return meet(changed, r.place) && !slices.ContainsFunc(r.except, func(p string) bool { return isWithin(changed, p) })
+	return meet(changed, r.place) &&
+		!slices.ContainsFunc(r.except, func(p string) bool { return isWithin(changed, p) })
 }
 
 // ImmutableRefusals predicts, without asking, what of a change the server will refuse.
@@ -52,7 +53,8 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	}
 	var out []engine.Impact
 	for i, r := range rules {
-		if fields := concerned[i]; len(fields) > 0 && (r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
+		if fields := concerned[i]; len(fields) > 0 &&
+			(r.refused == nil || r.refused(c.Before.Object, c.After.Object)) {
 			said := pathNames(fields) + " " + cmp.Or(r.why, "may not change")
 			out = append(out, engine.Impact{
 				Code: engine.ImpactImmutable, Fields: fields, Advice: advice,
@@ -72,7 +74,9 @@ func keptByServer(before, after func() map[string]any, f *engine.FieldChange) bo
 	}
 	was, _ := diff.Lookup(before(), f.Path)
 	is, _ := diff.Lookup(after(), f.Path)
-	return diff.Same(was, is) || f.Kind == engine.Removed && slices.Contains([]string{"spec.priority", "spec.preemptionPolicy"}, engine.PathPattern(f.Path))
+	return diff.Same(was, is) ||
+		f.Kind == engine.Removed &&
+			slices.Contains([]string{"spec.priority", "spec.preemptionPolicy"}, engine.PathPattern(f.Path))
 }
 
 func empty(v any) bool {

@@ -31,10 +31,14 @@ type Reviewer struct {
 // kind: the first one. The error of what it returns is that of the context, or one that ends an evaluation.
 func (r *Reviewer) Review(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
 	again, _ := r.repeats.LoadOrStore(kindOf(c), &repeat{first: c})
-	return func(ctx context.Context, e *evaluation.Evaluation) error { return r.review(ctx, e, c, again.(*repeat)) }
+	return func(ctx context.Context,
+		e *evaluation.Evaluation) error {
+		return r.review(ctx, e, c, again.(*repeat))
+	}
 }
 
-func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change, again *repeat) error {
+func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change,
+	again *repeat) error {
 	if err := again.evaluate(ctx, e); err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ const sealed = "may not change, because the object says immutable: true"
 // updateRules are the rules of each kind, from the update validation of Kubernetes
 // 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
 var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
-	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules, {Group: "batch", Kind: "Job"}: jobRules,
+	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules,
+	{Group: "batch", Kind: "Job"}:       jobRules,
 	{Group: "apps", Kind: "Deployment"}: append(fixed("spec.selector"), matchingLabels),
 	{Group: "apps", Kind: "DaemonSet"}:  append(fixed("spec.selector"), matchingLabels),
 	{Group: "apps", Kind: "ReplicaSet"}: append(fixed("spec.selector"), matchingLabels),
@@ -33,18 +34,24 @@ var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an i
 			"spec.revisionHistoryLimit", "spec.persistentVolumeClaimRetentionPolicy", "spec.minReadySeconds",
 		},
 	}, matchingLabels},
-	{Kind: "ReplicationController"}:                                   {matchingLabels},
+
+	{Kind: "ReplicationController"}: {matchingLabels},
+	{Kind: "ConfigMap"}:             sealedBy("data", "binaryData", "immutable"),
+	{Kind: "Secret"}:                append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
+	{Kind: "PersistentVolume"}:      {volumeSource, {place: "spec.volumeMode"}},
+	{Kind: "ResourceQuota"}:         fixed("spec.scopes"),
+	{Kind: "Node"}: {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"),
+		onceSet("spec.providerID")},
+
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: fixed("parameters", "provisioner", "reclaimPolicy",
+		"volumeBindingMode"),
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}: fixed("spec"),
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}: fixed("spec.attachRequired",
+		"spec.volumeLifecycleModes"),
+
 	{Group: "apps", Kind: "ControllerRevision"}:                       fixed("data"),
-	{Kind: "ConfigMap"}:                                               sealedBy("data", "binaryData", "immutable"),
-	{Kind: "Secret"}:                                                  append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
-	{Kind: "PersistentVolume"}:                                        {volumeSource, {place: "spec.volumeMode"}},
-	{Kind: "ResourceQuota"}:                                           fixed("spec.scopes"),
-	{Kind: "Node"}:                                                    {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"), onceSet("spec.providerID")},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         fixed("roleRef"),
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  fixed("roleRef"),
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   fixed("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               fixed("spec"),
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                      fixed("spec.attachRequired", "spec.volumeLifecycleModes"),
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:               fixed("value", "preemptionPolicy"),
 	{Group: "node.k8s.io", Kind: "RuntimeClass"}:                      fixed("handler"),
 	{Group: "networking.k8s.io", Kind: "IngressClass"}:                fixed("spec.controller"),
@@ -62,7 +69,8 @@ var podRules = []rule{ //nolint:gochecknoglobals // an immutable table
 	{
 		place: "spec", why: "may not change on a Pod",
 		except: []string{
-			"spec.containers[*].image", "spec.initContainers[*].image", "spec.activeDeadlineSeconds", "spec.tolerations",
+			"spec.containers[*].image", "spec.initContainers[*].image", "spec.activeDeadlineSeconds",
+			"spec.tolerations",
 			"spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.nodeSelector", "spec.affinity",
 		},
 	},
@@ -156,7 +164,8 @@ func unselected(_, after map[string]any) bool {
 	}
 	selector := at[map[string]any](after, "spec", "selector")
 	_, expressions := selector["matchExpressions"]
-	if _, names := selector["matchLabels"].(map[string]any); !names && !expressions { // a ReplicationController's
+	// a ReplicationController's
+	if _, names := selector["matchLabels"].(map[string]any); !names && !expressions {
 		selector = map[string]any{"matchLabels": selector}
 	}
 	var typed metav1.LabelSelector
@@ -188,7 +197,10 @@ func sealedBy(names ...string) []rule {
 
 // onceSet is a field that may be set, and then not changed.
 func onceSet(p string) rule {
-	return rule{place: p, refused: func(before, _ map[string]any) bool { return !empty(valueAt(before, strings.Split(p, ".")...)) }}
+	return rule{place: p, refused: func(before,
+		_ map[string]any) bool {
+		return !empty(valueAt(before, strings.Split(p, ".")...))
+	}}
 }
 
 // volumeSource: everything that is not a field of its own in a PersistentVolumeSpec.
@@ -196,14 +208,17 @@ func onceSet(p string) rule {
 var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
 	place: "spec", why: "belongs to the source of the volume, which may not change",
 	except: []string{
-		"spec.capacity", "spec.accessModes", "spec.claimRef", "spec.persistentVolumeReclaimPolicy", "spec.storageClassName",
-		"spec.mountOptions", "spec.volumeMode", "spec.nodeAffinity", "spec.volumeAttributesClassName", "spec.csi.controllerExpandSecretRef",
+		"spec.capacity", "spec.accessModes", "spec.claimRef", "spec.persistentVolumeReclaimPolicy",
+		"spec.storageClassName",
+		"spec.mountOptions", "spec.volumeMode", "spec.nodeAffinity", "spec.volumeAttributesClassName",
+		"spec.csi.controllerExpandSecretRef",
 	},
 }
 
 // claimRules: ValidatePersistentVolumeClaimUpdate.
 var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: "spec", except: []string{"spec.resources.requests", "spec.volumeAttributesClassName", "spec.volumeName", "spec.storageClassName"}},
+	{place: "spec", except: []string{"spec.resources.requests", "spec.volumeAttributesClassName",
+		"spec.volumeName", "spec.storageClassName"}},
 	onceSet("spec.volumeName"),
 	onceSet("spec.storageClassName"),
 	{place: "spec.resources.requests", refused: unbound, why: "may only change once the claim is bound"},
@@ -266,7 +281,8 @@ func bothLoadBalancers(before, after map[string]any) bool {
 // jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in
 // parts.
 var jobRules = append( //nolint:gochecknoglobals // an immutable table
-	fixed("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy", "spec.successPolicy"),
+	fixed("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex",
+		"spec.managedBy", "spec.successPolicy"),
 	rule{place: "spec.completions", refused: countFixed, why: "may only change together with spec.parallelism, on an Indexed Job"},
 	rule{place: "spec.template", refused: notSuspended, why: "may not change while the Job is not suspended"},
 )

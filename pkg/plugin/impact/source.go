@@ -26,7 +26,8 @@ const longestSource = 300
 // locate has a manager name the directory or chart that its own object says. Where that cannot be read, and it is
 // not clear which one it is, the Source stays. The error is that of the context.
 func (r *Reviewer) locate(ctx context.Context, m *Manager) error {
-	if r.Reader == nil || len(validation.IsDNS1123Subdomain(m.by.Name)) > 0 || m.by.Namespace != "" && len(validation.IsDNS1123Label(m.by.Namespace)) > 0 {
+	if r.Reader == nil || len(validation.IsDNS1123Subdomain(m.by.Name)) > 0 ||
+		m.by.Namespace != "" && len(validation.IsDNS1123Label(m.by.Namespace)) > 0 {
 		return nil
 	}
 	found, err := r.read.Do(ctx, m.by, func(ctx context.Context) (any, error) {
@@ -68,7 +69,8 @@ func (r *Reviewer) described(ctx context.Context, key engine.ObjectKey) *unstruc
 //   - https://argo-cd.readthedocs.io/en/stable/operator-manual/application-specification/
 //   - https://fluxcd.io/flux/components/kustomize/kustomizations/
 //   - https://fluxcd.io/flux/components/helm/helmreleases/
-func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey, u *unstructured.Unstructured) (string, error) {
+func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
+	u *unstructured.Unstructured) (string, error) {
 	spec := at[map[string]any](u.Object, "spec")
 	switch key.Kind {
 	case application:

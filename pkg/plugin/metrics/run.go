@@ -235,7 +235,8 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left != nil {
-		r.families[waitingEvents].counts[""], r.families[pendingObjects].counts[""], r.families[refusedObjects].counts[""] = r.left()
+		r.families[waitingEvents].counts[""], r.families[pendingObjects].counts[""],
+			r.families[refusedObjects].counts[""] = r.left()
 	}
 	var b bytes.Buffer
 	for _, f := range r.families {

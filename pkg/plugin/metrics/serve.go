@@ -33,7 +33,8 @@ type Server struct {
 
 // Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is
 // called by several goroutines; its error is why the run is not ready, and is shown to anybody who asks.
-func Listen(ctx context.Context, address string, r *Run, ready func() (note string, err error)) (*Server, error) {
+func Listen(ctx context.Context, address string, r *Run,
+	ready func() (note string, err error)) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -68,8 +69,9 @@ func Listen(ctx context.Context, address string, r *Run, ready func() (note stri
 		_, _ = fmt.Fprintln(w, "ready"+note) // who asked has gone
 	})
 	s := &Server{listener: listener, server: http.Server{
-		Handler: mux, ReadTimeout: maxRequest, WriteTimeout: maxAnswer, IdleTimeout: maxIdle, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // what others send
+		Handler: mux, ReadTimeout: maxRequest, WriteTimeout: maxAnswer, IdleTimeout: maxIdle,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       log.New(io.Discard, "", 0), // what others send
 	}}
 	go func() { _ = s.server.Serve(listener) }() // it ends with Close
 	return s, nil

@@ -27,9 +27,10 @@ type Cluster struct {
 	Name    string `json:"name"` // of the context
 	Server  string `json:"server,omitempty"`
 	Objects int    `json:"objects"`
-	Changed int    `json:"changed"`    // objects that would change, of a comparison that differ, or of a run that writes that were written
-	Failed  int    `json:"incomplete"` // objects that are incomplete, or that could not be written
-	Pods    int    `json:"pods"`       // that would restart
+	// objects that would change, of a comparison that differ, or of a run that writes that were written
+	Changed int `json:"changed"`
+	Failed  int `json:"incomplete"` // objects that are incomplete, or that could not be written
+	Pods    int `json:"pods"`       // that would restart
 	// Problems counts what went wrong besides the objects. Problem is the first of it; empty if all that was
 	// chosen was evaluated.
 	Problems int    `json:"problems"`
@@ -226,7 +227,8 @@ func (t tee) Close() error {
 // Listed reports whether the formats that list objects list this one: it differs, or
 // needs a remark; with all reasons every object is listed.
 func Listed(c *engine.Change, reasons bool) bool {
-	return c.Changed() || reasons || len(c.Impacts) > 0 || slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
-		return s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0
-	})
+	return c.Changed() || reasons || len(c.Impacts) > 0 ||
+		slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
+			return s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0
+		})
 }

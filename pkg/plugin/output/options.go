@@ -78,9 +78,10 @@ type GroupBy string
 
 // The choices. The zero value stands for ByPatch.
 const (
-	ByPatch     GroupBy = "patch"     // objects of one kind that change alike, wherever they are
-	ByObject    GroupBy = "object"    // none: each object separately, as soon as it is known
-	ByPolicy    GroupBy = "policy"    // like ByPatch, policy by policy: an object stands under each that acts on it
+	ByPatch  GroupBy = "patch"  // objects of one kind that change alike, wherever they are
+	ByObject GroupBy = "object" // none: each object separately, as soon as it is known
+	// like ByPatch, policy by policy: an object stands under each that acts on it
+	ByPolicy    GroupBy = "policy"
 	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
 	ByCluster   GroupBy = "cluster"   // like ByPatch, cluster by cluster
 )
@@ -138,7 +139,8 @@ func (a *HintCollector) Add(c *engine.Change) {
 	case !c.Changed():
 	case c.Denied():
 		a.denied++
-	case !a.Creates && !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated }):
+	case !a.Creates && !slices.ContainsFunc(c.Steps,
+		func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated }):
 		// only rules for new objects change it
 		a.created++
 	case c.Refused():

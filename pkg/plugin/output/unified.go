@@ -62,7 +62,8 @@ func (u *unified) hunk(diffs []lcs.Diff) {
 	first, last := diffs[0], diffs[len(diffs)-1]
 	above := min(u.context, first.Start)
 	below := min(u.context, len(u.from)-last.End)
-	u.WriteString("@@ -" + span(first.Start-above, last.End+below) + " +" + span(first.ReplStart-above, last.ReplEnd+below) + " @@")
+	u.WriteString("@@ -" + span(first.Start-above, last.End+below) + " +" +
+		span(first.ReplStart-above, last.ReplEnd+below) + " @@")
 	created := len(u.from) == 0 || len(u.to) == 0
 	if place := u.place(first); place != "" && !created {
 		u.WriteString(" " + place)
@@ -135,7 +136,8 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	if c.AsCreated {
 		is = "as if created"
 	}
-	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" + cmp.Or(d.Names.After, is) + ")"}
+	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" +
+		cmp.Or(d.Names.After, is) + ")"}
 	return unifiedDiff(names, before, after, d.lines()), nil
 }
 
@@ -153,7 +155,8 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 	to := c.After
 	if c.Before != nil && c.After != nil {
 		wanted, records := engine.SplitRecords(c.Fields)
-		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted, slices.Concat(records, others))}
+		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted,
+			slices.Concat(records, others))}
 	}
 	if before, err = d.text(redact.Trim(c.Before, c.Fields, redact.Readable)); err == nil {
 		after, err = d.text(redact.Trim(to, c.Fields, redact.Readable))

@@ -117,7 +117,8 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 // were made of a Secret, and what a Secret holds.
 func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if key.IsSecret() {
-		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")}, {fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
+		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")},
+			{fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
 			_, was := diff.Lookup(map[string]any(p.Before), path)
 			_, is := diff.Lookup(map[string]any(p.After), path)
 			if was || is {
@@ -166,10 +167,12 @@ func withoutNames(p diff.Partial) diff.Partial {
 		return p
 	}
 	around = slices.CompactFunc(around, fieldpath.Path.Equals)
-	out := diff.Partial{Before: partWithoutNames(p.Before, outermost), After: partWithoutNames(p.After, outermost)}
+	out := diff.Partial{Before: partWithoutNames(p.Before, outermost),
+		After: partWithoutNames(p.After, outermost)}
 	stand := fieldpath.NewSet() // fields that stand for others
 	for _, f := range p.Fields {
-		at := slices.IndexFunc(around, func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
+		at := slices.IndexFunc(around,
+			func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
 		switch {
 		case at >= 0:
 			f = whole(p, f, around[at])
@@ -293,7 +296,8 @@ func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *
 	}
 	object := u.Object
 	for _, l := range leftOut {
-		if d >= l.by && !slices.ContainsFunc(fields, func(f engine.FieldChange) bool { return overlaps(&f, l.path) }) {
+		if d >= l.by && !slices.ContainsFunc(fields,
+			func(f engine.FieldChange) bool { return overlaps(&f, l.path) }) {
 			object = without(object, l.path)
 		}
 	}

@@ -73,7 +73,8 @@ func notExercised(s *compare.Summary, objects string) string {
 func Verified(s *compare.Summary) string {
 	var out []string
 	if s.Objects > 0 {
-		text := fmt.Sprintf("%s (%s changed, %s left alone by both", PluralNumber(s.Objects, "object"), Number(s.Changed), Number(s.Objects-s.Changed))
+		text := fmt.Sprintf("%s (%s changed, %s left alone by both", PluralNumber(s.Objects, "object"),
+			Number(s.Changed), Number(s.Objects-s.Changed))
 		if s.Expanded > 0 {
 			text += "; " + Number(s.Expanded) + " of them to be created"
 		}

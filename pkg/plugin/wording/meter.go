@@ -200,9 +200,10 @@ func (b beside) Write(p []byte) (int, error) {
 
 // state is how far a run has come.
 type state struct {
-	offline     bool
-	resource    string    // that is being read
-	done        string    // what is done with things that are known, as in "objects verified"; empty while objects are read
+	offline  bool
+	resource string // that is being read
+	// what is done with things that are known, as in "objects verified"; empty while objects are read
+	done        string
 	since       time.Time // the first page of it
 	first, seen int       // objects of it by then, and by now
 	left        int64

@@ -148,7 +148,8 @@ func canary(c *evaluation.Canary) string {
 func Restarts(r evaluation.Restarts) string {
 	var parts []string
 	if r.Pods > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s would restart", PluralNumber(r.Pods, "Pod"), PluralNumber(r.Workloads, "workload")))
+		parts = append(parts, fmt.Sprintf("%s of %s would restart", PluralNumber(r.Pods, "Pod"),
+			PluralNumber(r.Workloads, "workload")))
 	}
 	if r.ManagedPods > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s would restart with --include-managed", PluralNumber(r.ManagedPods, "Pod"), PluralNumber(r.ManagedWorkloads, "workload")))

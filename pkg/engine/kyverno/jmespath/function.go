@@ -161,7 +161,8 @@ func (k kind) admits(arg any) bool {
 	case map[string]any:
 		return k&anObject != 0
 	case []any:
-		return k&anArray != 0 || k&numbers != 0 && !slices.ContainsFunc(v, isNoNumber) || k&strs != 0 && !slices.ContainsFunc(v, isNoString)
+		return k&anArray != 0 || k&numbers != 0 && !slices.ContainsFunc(v, isNoNumber) ||
+			k&strs != 0 && !slices.ContainsFunc(v, isNoString)
 	}
 	return k&aNumber != 0 && isNumber(arg)
 }
@@ -201,28 +202,31 @@ var functions = map[string]*function{
 	"type":        {params: []kind{anything}, call: typeOf},
 	"values":      {params: []kind{anObject}, call: values},
 
-	"compare":                   {params: []kind{aString, aString}, call: onStrings(compare)},
-	"equal_fold":                {params: []kind{aString, aString}, call: onStrings(strings.EqualFold)},
-	"replace":                   {params: []kind{aString, aString, aString, aNumber}, call: replace},
-	"replace_all":               {params: []kind{aString, aString, aString}, call: replace},
-	"to_upper":                  {params: []kind{aString}, call: onString(strings.ToUpper)},
-	"to_lower":                  {params: []kind{aString}, call: onString(strings.ToLower)},
-	"trim":                      {params: []kind{aString, aString}, call: onStrings(trim)},
-	"trim_prefix":               {params: []kind{aString, aString}, call: onStrings(strings.TrimPrefix)},
-	"split":                     {params: []kind{aString, aString}, call: split},
-	"truncate":                  {params: []kind{aString, aNumber}, call: truncate},
-	"to_boolean":                {params: []kind{aString}, call: toBoolean},
-	"base64_decode":             {params: []kind{aString}, call: base64Decode},
-	"base64_encode":             {params: []kind{aString}, call: onString(base64Encode)},
-	"path_canonicalize":         {params: []kind{aString}, call: onString(func(text string) string { return path.Join(text) })},
-	"sha256":                    {params: []kind{aString}, call: onString(sha256Sum)},
-	"sha1":                      {params: []kind{aString}, call: onString(sha1Sum)},
-	"md5":                       {params: []kind{aString}, call: onString(md5Sum)},
-	"regex_match":               {params: []kind{aString, aString | aNumber}, call: regexMatch},
-	"regex_replace_all":         {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplace((*regexp.Regexp).ExpandString)},
-	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber}, call: regexReplace(literally)},
-	"pattern_match":             {params: []kind{aString, aString | aNumber}, call: patternMatch},
-	"random":                    {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
+	"compare":       {params: []kind{aString, aString}, call: onStrings(compare)},
+	"equal_fold":    {params: []kind{aString, aString}, call: onStrings(strings.EqualFold)},
+	"replace":       {params: []kind{aString, aString, aString, aNumber}, call: replace},
+	"replace_all":   {params: []kind{aString, aString, aString}, call: replace},
+	"to_upper":      {params: []kind{aString}, call: onString(strings.ToUpper)},
+	"to_lower":      {params: []kind{aString}, call: onString(strings.ToLower)},
+	"trim":          {params: []kind{aString, aString}, call: onStrings(trim)},
+	"trim_prefix":   {params: []kind{aString, aString}, call: onStrings(strings.TrimPrefix)},
+	"split":         {params: []kind{aString, aString}, call: split},
+	"truncate":      {params: []kind{aString, aNumber}, call: truncate},
+	"to_boolean":    {params: []kind{aString}, call: toBoolean},
+	"base64_decode": {params: []kind{aString}, call: base64Decode},
+	"base64_encode": {params: []kind{aString}, call: onString(base64Encode)},
+	"path_canonicalize": {params: []kind{aString},
+		call: onString(func(text string) string { return path.Join(text) })},
+	"sha256":      {params: []kind{aString}, call: onString(sha256Sum)},
+	"sha1":        {params: []kind{aString}, call: onString(sha1Sum)},
+	"md5":         {params: []kind{aString}, call: onString(md5Sum)},
+	"regex_match": {params: []kind{aString, aString | aNumber}, call: regexMatch},
+	"regex_replace_all": {params: []kind{aString, aString | aNumber, aString | aNumber},
+		call: regexReplace((*regexp.Regexp).ExpandString)},
+	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber},
+		call: regexReplace(literally)},
+	"pattern_match": {params: []kind{aString, aString | aNumber}, call: patternMatch},
+	"random":        {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
 
 	"label_match":       {params: []kind{anObject, anObject}, call: labelMatch},
 	"lookup":            {params: []kind{anObject | anArray, aString | aNumber}, call: lookup},
@@ -243,9 +247,10 @@ var functions = map[string]*function{
 	"sum":      {params: []kind{anArray}, call: sum},
 	"round":    {params: []kind{aNumber, aNumber}, call: round},
 
-	"time_now":      {unchecked: true, call: timeNow, notIdempotent: "reads the clock: time_now()"},
-	"time_now_utc":  {unchecked: true, call: timeNowUTC, notIdempotent: "reads the clock: time_now_utc()"},
-	"time_since":    {params: []kind{aString, aString, aString}, call: timeSince, notIdempotent: "reads the clock: time_since()"},
+	"time_now":     {unchecked: true, call: timeNow, notIdempotent: "reads the clock: time_now()"},
+	"time_now_utc": {unchecked: true, call: timeNowUTC, notIdempotent: "reads the clock: time_now_utc()"},
+	"time_since": {params: []kind{aString, aString, aString}, call: timeSince,
+		notIdempotent: "reads the clock: time_since()"},
 	"time_add":      {params: []kind{aString, aString}, call: onTimeAndDuration(time.Time.Add)},
 	"time_parse":    {params: []kind{aString, aString}, call: timeParse},
 	"time_to_cron":  {params: []kind{aString}, call: onTimes(timeToCron)},

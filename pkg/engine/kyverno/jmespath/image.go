@@ -24,7 +24,8 @@ func parseImage(image string) (map[string]any, error) {
 		return nil, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)
 	}
 	full := image
-	if first, _, found := strings.Cut(image, "/"); !found || !strings.ContainsAny(first, ".:") && first != "localhost" && strings.ToLower(first) == first {
+	if first, _, found := strings.Cut(image, "/"); !found ||
+		!strings.ContainsAny(first, ".:") && first != "localhost" && strings.ToLower(first) == first {
 		full = "docker.io/" + image
 	}
 	ref, err := reference.Parse(full)
@@ -64,7 +65,8 @@ func PodSpecPath(gk schema.GroupKind) []string {
 	switch gk.String() {
 	case "Pod":
 		return []string{"spec"}
-	case "DaemonSet.apps", "Deployment.apps", "Job.batch", "ReplicaSet.apps", "ReplicationController", "StatefulSet.apps":
+	case "DaemonSet.apps", "Deployment.apps", "Job.batch", "ReplicaSet.apps", "ReplicationController",
+		"StatefulSet.apps":
 		return []string{"spec", "template", "spec"}
 	case "CronJob.batch":
 		return []string{"spec", "jobTemplate", "spec", "template", "spec"}

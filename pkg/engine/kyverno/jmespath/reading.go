@@ -13,8 +13,9 @@ type Reading int
 
 // The readings. What names an object, its kind and its type count for nothing.
 const (
-	ReadsNothing  Reading = iota
-	ReadsMetadata         // labels and other metadata, but not annotations as a whole, nor the one that holds the whole object
+	ReadsNothing Reading = iota
+	// labels and other metadata, but not annotations as a whole, nor the one that holds the whole object
+	ReadsMetadata
 	ReadsMore
 )
 
@@ -70,7 +71,8 @@ func (r *readings) walk(ast gojmespath.ASTNode, at place) place {
 		return at
 	case gojmespath.ASTFlatten:
 		return child(0, at)
-	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression, gojmespath.ASTPipe, gojmespath.ASTProjection:
+	case gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression, gojmespath.ASTPipe,
+		gojmespath.ASTProjection:
 		return child(1, child(0, at))
 	case gojmespath.ASTFilterProjection:
 		items := child(0, at)

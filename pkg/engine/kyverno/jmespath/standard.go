@@ -31,7 +31,8 @@ func contains(in *Interpreter, args []any) (any, error) {
 		part, ok := args[1].(string)
 		return ok && strings.Contains(text, part), nil
 	}
-	return slices.ContainsFunc(args[0].([]any), func(item any) bool { return Equal(in.clock, item, args[1]) }), nil
+	return slices.ContainsFunc(args[0].([]any), func(item any) bool { return Equal(in.clock, item, args[1]) }),
+		nil
 }
 
 func join(_ *Interpreter, args []any) (any, error) {

@@ -111,8 +111,9 @@ func patternMatch(_ *Interpreter, args []any) (any, error) {
 
 // The bounds of a regular expression.
 const (
-	maxRegex  = 10_000  // bytes
-	maxSearch = 1 << 27 // instructions, of which ten counted repeats can make millions, times groups times characters that are looked at
+	maxRegex = 10_000 // bytes
+	// instructions, of which ten counted repeats can make millions, times groups times characters that are looked at
+	maxSearch = 1 << 27
 )
 
 // compileRegex compiles an expression that is to be searched for in a text. A search cannot be stopped: it
@@ -151,7 +152,8 @@ func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
 }
 
 // regexReplace is ReplaceAll of the library, with an eye on the time and on the size of the result.
-func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string, match []int) []byte) func(*Interpreter, []any) (any, error) {
+func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string,
+	match []int) []byte) func(*Interpreter, []any) (any, error) {
 	return func(in *Interpreter, args []any) (any, error) {
 		text, _ := scalarText(args[1])
 		with, _ := scalarText(args[2])

@@ -63,7 +63,8 @@ func boundTo(name string, wanted func(f *Filter) []string, of func(userRoles) []
 			return true, nil
 		}
 		roles, err := rolesOf(c.Context, c.World, c.Request.User)
-		return slices.ContainsFunc(wanted(f), func(role string) bool { return slices.Contains(of(roles), role) }), err
+		return slices.ContainsFunc(wanted(f), func(role string) bool { return slices.Contains(of(roles), role) }),
+			err
 	}
 	return k
 }
@@ -86,8 +87,9 @@ var (
 				return f.Name == "" || selector.MatchWildcard(f.Name, c.name()), nil
 			},
 		},
-		byNames:     oneOf("names", func(f *Filter) []string { return f.Names }, (*Candidate).name),
-		byNamespace: oneOf("namespaces", func(f *Filter) []string { return f.Namespaces }, func(c *Candidate) string { return NamespaceOf(c.Object) }),
+		byNames: oneOf("names", func(f *Filter) []string { return f.Names }, (*Candidate).name),
+		byNamespace: oneOf("namespaces", func(f *Filter) []string { return f.Namespaces },
+			func(c *Candidate) string { return NamespaceOf(c.Object) }),
 		bySelector: {
 			name: "selector", wanted: func(f *Filter) string { return labelsText(f.Labels) },
 			holds: func(f *Filter, c *Candidate) (bool, error) {
@@ -108,7 +110,8 @@ var (
 			name: "namespaceSelector", wanted: func(f *Filter) string { return labelsText(f.NamespaceLabels) },
 			holds: (*Filter).matchesNamespaceLabels, found: (*Filter).seenOfNamespace,
 		},
-		byOperation: oneOf("operations", func(f *Filter) []string { return f.Operations }, func(c *Candidate) string { return string(c.Operation) }),
+		byOperation: oneOf("operations", func(f *Filter) []string { return f.Operations },
+			func(c *Candidate) string { return string(c.Operation) }),
 		bySubjects: {
 			name: "subjects", value: username,
 			wanted: func(f *Filter) string {
@@ -118,12 +121,15 @@ var (
 				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.is), nil
 			},
 		},
-		byRoles:        boundTo("roles", func(f *Filter) []string { return f.Roles }, func(r userRoles) []string { return r.roles }),
-		byClusterRoles: boundTo("clusterRoles", func(f *Filter) []string { return f.ClusterRoles }, func(r userRoles) []string { return r.clusterRoles }),
+		byRoles: boundTo("roles", func(f *Filter) []string { return f.Roles },
+			func(r userRoles) []string { return r.roles }),
+		byClusterRoles: boundTo("clusterRoles", func(f *Filter) []string { return f.ClusterRoles },
+			func(r userRoles) []string { return r.clusterRoles }),
 	}
 	// described is the order in which a filter is described.
 	described = [...]int{
-		byOperation, byKind, byName, byNames, byNamespace, byAnnotations, bySelector, byNamespaceSelector, byRoles, byClusterRoles, bySubjects,
+		byOperation, byKind, byName, byNames, byNamespace, byAnnotations, bySelector, byNamespaceSelector, byRoles,
+		byClusterRoles, bySubjects,
 	}
 )
 
@@ -183,7 +189,8 @@ func (c *Candidate) is(s Subject) bool {
 	case "ServiceAccount":
 		return selector.MatchWildcard("system:serviceaccount:"+s.Namespace+":"+s.Name, user.Username)
 	}
-	return slices.ContainsFunc(user.Groups, func(group string) bool { return selector.MatchWildcard(s.Name, group) })
+	return slices.ContainsFunc(user.Groups,
+		func(group string) bool { return selector.MatchWildcard(s.Name, group) })
 }
 
 func kindOf(c *Candidate) selector.Kind {

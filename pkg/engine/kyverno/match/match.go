@@ -164,7 +164,8 @@ func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
 // Narrows reports whether the block matches objects of a kind in some namespaces only.
 func (m *Block) Narrows(kind string) bool {
 	return !m.Empty() && !slices.ContainsFunc(m.filters, func(f *Filter) bool {
-		return len(f.Namespaces) == 0 || !slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Kind == kind })
+		return len(f.Namespaces) == 0 ||
+			!slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Kind == kind })
 	})
 }
 
@@ -204,7 +205,8 @@ func (m *Block) Excluded(x *Block) (all, same bool) {
 			if other.covers(f) {
 				held++
 			}
-			same = same || !x.all && !m.all && !f.Empty() && (f.Place == "") == (other.Place == "") && other.String() == f.String()
+			same = same || !x.all && !m.all && !f.Empty() && (f.Place == "") == (other.Place == "") &&
+				other.String() == f.String()
 		}
 		all = all && held > 0 && (!x.all || held == len(x.filters))
 	}
@@ -223,7 +225,8 @@ func (f *Filter) covers(other *Filter) bool {
 			continue
 		}
 		every := slices.ContainsFunc(f.Kinds, func(kind selector.Kind) bool { return kind.String() == "*" })
-		foreign := slices.ContainsFunc(other.Kinds, func(kind selector.Kind) bool { return !slices.Contains(f.Kinds, kind) })
+		foreign := slices.ContainsFunc(other.Kinds,
+			func(kind selector.Kind) bool { return !slices.Contains(f.Kinds, kind) })
 		if by != byKind || !every && (foreign || len(other.Kinds) == 0) {
 			return false
 		}

@@ -13,7 +13,8 @@ import (
 // member evaluates the In family on one key, or on several. A value of a type that holds no members
 // satisfies neither an operator nor its negation.
 func (o Operator) member(clock *limit.Clock, key, value any) bool {
-	if _, isMap := key.(map[string]any); isMap || limit.Value([]any{key, value}) != nil { // before they become strings
+	// before they become strings
+	if _, isMap := key.(map[string]any); isMap || limit.Value([]any{key, value}) != nil {
 		return false
 	}
 	list, several := key.([]any)
@@ -25,7 +26,8 @@ func (o Operator) member(clock *limit.Clock, key, value any) bool {
 	case []any:
 		isText := func(member any) bool { _, ok := member.(string); return ok }
 		exact := several && o.old()
-		return !(exact && slices.ContainsFunc(v, func(member any) bool { return !isText(member) })) && o.decide(keys, among(clock, texts(v), exact))
+		return !(exact && slices.ContainsFunc(v, func(member any) bool { return !isText(member) })) &&
+			o.decide(keys, among(clock, texts(v), exact))
 	case string:
 		return o.memberOfText(clock, keys, several, v)
 	case nil, map[string]any:
@@ -72,7 +74,8 @@ func texts(list []any) []string {
 func among(clock *limit.Clock, members []string, exact bool) func(string) bool {
 	return func(key string) bool {
 		return clock.Steps(len(members)) == nil && slices.ContainsFunc(members, func(member string) bool {
-			return key == member || !exact && (selector.MatchWildcard(key, member) || selector.MatchWildcard(member, key))
+			return key == member ||
+				!exact && (selector.MatchWildcard(key, member) || selector.MatchWildcard(member, key))
 		})
 	}
 }

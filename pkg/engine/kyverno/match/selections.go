@@ -93,7 +93,8 @@ func (m *Block) selections(namespace string) []engine.Selection {
 	var out []engine.Selection
 	for _, f := range m.selecting() {
 		for _, kind := range f.kinds() {
-			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Subresource: kind.Subresource}
+			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+				Subresource: kind.Subresource}
 			f.narrow(&s)
 			if namespace != "" {
 				s.Namespace = namespace
@@ -107,7 +108,9 @@ func (m *Block) selections(namespace string) []engine.Selection {
 // OnlySubresources reports whether nothing but requests to subresources can match.
 func (m *Block) OnlySubresources() bool {
 	kinds := m.Kinds()
-	return len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k selector.Kind) bool { return k.Subresource == "" || k.Subresource == "*" })
+	return len(kinds) > 0 &&
+		!slices.ContainsFunc(kinds,
+			func(k selector.Kind) bool { return k.Subresource == "" || k.Subresource == "*" })
 }
 
 // AsksOperation reports whether the operation can decide whether the block holds.
@@ -145,7 +148,8 @@ func (m *Block) Operations() []engine.Operation {
 
 // AsksRoles reports whether the role bindings of the requesting user count.
 func (m *Block) AsksRoles() bool {
-	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
+	return m != nil && slices.ContainsFunc(m.filters,
+		func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
 }
 
 // Where lists what the block asks for besides what its Operations, and its
@@ -192,15 +196,16 @@ func (m *Block) Unless() []string {
 
 // selects reports whether the selections of a filter, for each kind, hold what a criterion of it wants.
 func (f *Filter) selects(by int, wanted, namespace string) bool {
-	return by == byKind || by == bySelector && f.Labels.Exact() != nil || !slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {
-		s := engine.Selection{Kind: kind.Kind}
-		f.narrow(&s)
-		switch by {
-		case byName, byNames:
-			return s.Name != wanted
-		case byNamespace:
-			return namespace != "" || s.Namespace != wanted && (s.Kind != "Namespace" || s.Name != wanted)
-		}
-		return true
-	})
+	return by == byKind || by == bySelector && f.Labels.Exact() != nil ||
+		!slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {
+			s := engine.Selection{Kind: kind.Kind}
+			f.narrow(&s)
+			switch by {
+			case byName, byNames:
+				return s.Name != wanted
+			case byNamespace:
+				return namespace != "" || s.Namespace != wanted && (s.Kind != "Namespace" || s.Name != wanted)
+			}
+			return true
+		})
 }

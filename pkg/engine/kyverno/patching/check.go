@@ -51,7 +51,8 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *Cond
 		why.Want, why.Got = c.value, got
 	}
 	return &ConditionError{
-		Path: at.field(c.name).String(), Want: c.value, Got: got, Missing: !present, Why: why, global: c.anchor == pattern.Global,
+		Path: at.field(c.name).String(), Want: c.value, Got: got, Missing: !present, Why: why,
+		global: c.anchor == pattern.Global,
 	}
 }
 

@@ -156,7 +156,8 @@ func (n *node) inherit(child *node) {
 }
 
 func isDirectiveKey(key string) bool {
-	return key == directiveKey || key == "$retainKeys" || strings.HasPrefix(key, "$setElementOrder/") || strings.HasPrefix(key, "$deleteFromPrimitiveList/")
+	return key == directiveKey || key == "$retainKeys" || strings.HasPrefix(key, "$setElementOrder/") ||
+		strings.HasPrefix(key, "$deleteFromPrimitiveList/")
 }
 
 // checkDirective returns what is wrong with a directive of the map at a place. Kyverno would write one that
@@ -165,7 +166,8 @@ func checkDirective(field *node, at *place) error {
 	switch {
 	case field.key != directiveKey:
 		return fmt.Errorf("%s: the directive %s has no meaning in a Kyverno patch", at, field.key)
-	case field.value == nil || field.value == directiveDelete || field.value == directiveReplace || field.value == directiveMerge:
+	case field.value == nil || field.value == directiveDelete || field.value == directiveReplace ||
+		field.value == directiveMerge:
 		return nil
 	}
 	return fmt.Errorf("%s: %s is %v; it must be delete, replace or merge", at, directiveKey, field.value)

@@ -10,7 +10,8 @@ import (
 // InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known to differ
 // from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is
 // one of Apply.
-func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any, l *Lists) (map[string]any, bool, error) {
+func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any,
+	l *Lists) (map[string]any, bool, error) {
 	m := merger{clock: c, inEngine: true, found: found{}}
 	object, removed, err := m.apply(p, live, l)
 	return object, err == nil && !removed && !m.unlike, err
@@ -102,7 +103,8 @@ func (x found) differ(patch *node, live any) bool {
 	object, _ := live.(map[string]any)
 	for _, f := range patch.fields {
 		value, there := object[f.name]
-		if f.anchor == pattern.Add && there != x[f] || f.anchor != pattern.Add && f.kind == isMap && x.differ(f, value) {
+		if f.anchor == pattern.Add && there != x[f] ||
+			f.anchor != pattern.Add && f.kind == isMap && x.differ(f, value) {
 			return true
 		}
 	}

@@ -96,7 +96,8 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	once := m.findOnce(e, live, at)
 	targets := selectTargets(e, live, at.listRule().keys)
-	keep := targets.names // which name the live element and so are not written, since a patch does not rename what it found; nor does Kyverno
+	// which name the live element and so are not written, since a patch does not rename what it found; nor does Kyverno
+	keep := targets.names
 	if e.hasAnchored("name") {
 		keep = append(slices.Clip(keep), "name")
 	}
@@ -164,7 +165,8 @@ func (m *merger) mergePlain(e *node, live []any, sorted *elements, at *place) {
 // only the keys that the pattern spells out count, as in kustomize.
 func find(e map[string]any, list []any, keys []string) int {
 	for _, defaulted := range []bool{true, false} {
-		if i := slices.IndexFunc(list, func(element any) bool { return sameKeys(e, element, keys, defaulted) }); i >= 0 {
+		if i := slices.IndexFunc(list,
+			func(element any) bool { return sameKeys(e, element, keys, defaulted) }); i >= 0 {
 			return i
 		}
 	}

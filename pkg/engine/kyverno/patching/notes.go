@@ -47,7 +47,8 @@ func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place)
 
 // noteMergedByType notes a list whose keys come from the schema's list type alone.
 func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) {
-	if m.trial || len(live) == 0 || slices.EqualFunc(merged, patch, func(e any, p *node) bool { return diff.Same(e, p.value) }) {
+	if m.trial || len(live) == 0 ||
+		slices.EqualFunc(merged, patch, func(e any, p *node) bool { return diff.Same(e, p.value) }) {
 		return
 	}
 	m.note("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.listRule().keys, " and "))
@@ -56,7 +57,8 @@ func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) 
 // noteSomeKeys notes an element of the patch that lacks merge keys of the live one that it changes.
 func (m *merger) noteSomeKeys(e *node, live any, at *place) {
 	element, _ := live.(map[string]any)
-	lacks := slices.DeleteFunc(slices.Clone(at.listRule().keys), func(k string) bool { return e.source[k] != nil || element[k] == nil })
+	lacks := slices.DeleteFunc(slices.Clone(at.listRule().keys),
+		func(k string) bool { return e.source[k] != nil || element[k] == nil })
 	changes := false
 	for name, v := range e.source {
 		changes = changes || !diff.Same(v, element[name])
@@ -78,7 +80,8 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 		if !ok || slices.Contains(targets.indices, i) || trial.check(patch, object, at.element(i)) != nil {
 			continue
 		}
-		if merged, _ := trial.mergeMap(object, []*node{patch}, at.element(i)); trial.err == nil && !diff.Same(merged, object) {
+		if merged, _ := trial.mergeMap(object, []*node{patch}, at.element(i)); trial.err == nil &&
+			!diff.Same(merged, object) {
 			m.note("%s: an element of the patch that spells out its %s patches only the element with it; Kyverno 1.19 would patch every one whose conditions hold",
 				at, strings.Join(targets.names, " and "))
 			break
@@ -91,7 +94,8 @@ func (m *merger) noteSeveral(patch []*node, sorted elements, at *place) {
 	if m.trial || len(sorted.hits) == 0 {
 		return
 	}
-	if anchored := slices.DeleteFunc(slices.Clone(patch), func(e *node) bool { return !e.anchored }); len(anchored) > 1 {
+	if anchored := slices.DeleteFunc(slices.Clone(patch),
+		func(e *node) bool { return !e.anchored }); len(anchored) > 1 {
 		m.note("%s: every element of the patch with anchors patches the elements that meet it; Kyverno 1.19 would lose elements, or fields of them, when there are several", at)
 	}
 }

@@ -314,7 +314,8 @@ func (w *writer) holds(live, content any) bool {
 		return true
 	case map[string]any:
 		object, ok := live.(map[string]any)
-		return ok && !slices.ContainsFunc(fieldsOf(c), func(f field) bool { return f.anchor != pattern.Add && !w.holds(object[f.name], f.value) })
+		return ok && !slices.ContainsFunc(fieldsOf(c),
+			func(f field) bool { return f.anchor != pattern.Add && !w.holds(object[f.name], f.value) })
 	case []any:
 		list, ok := live.([]any)
 		return ok && !slices.ContainsFunc(c, func(item any) bool {
@@ -326,7 +327,8 @@ func (w *writer) holds(live, content any) bool {
 
 // holdsMaps reports whether a list is one of maps; an empty one may be.
 func holdsMaps(list []any) bool {
-	return len(list) == 0 || slices.ContainsFunc(list, func(v any) bool { _, isMap := v.(map[string]any); return isMap })
+	return len(list) == 0 ||
+		slices.ContainsFunc(list, func(v any) bool { _, isMap := v.(map[string]any); return isMap })
 }
 
 // hasScalars reports whether a map has values other than maps, lists and +().
@@ -344,7 +346,8 @@ func hasScalars(patch map[string]any) bool {
 // is there: it holds conditions, and no field besides them.
 func onlyConditions(value any) bool {
 	m, _ := value.(map[string]any)
-	return len(m) > 0 && !slices.ContainsFunc(fieldsOf(m), func(f field) bool { return f.anchor != pattern.Condition })
+	return len(m) > 0 && !slices.ContainsFunc(fieldsOf(m),
+		func(f field) bool { return f.anchor != pattern.Condition })
 }
 
 // join returns the path of a field.

@@ -135,7 +135,8 @@ func matchExistence(c *limit.Clock, pattern, value any) bool {
 	list, isList := value.([]any)
 	return ok && isList && !slices.ContainsFunc(patterns, func(p any) bool {
 		_, isMap := p.(map[string]any)
-		return !isMap || !slices.ContainsFunc(list, func(element any) bool { return match(c, p, element, "") == nil })
+		return !isMap || !slices.ContainsFunc(list,
+			func(element any) bool { return match(c, p, element, "") == nil })
 	})
 }
 
@@ -149,7 +150,8 @@ func matchList(c *limit.Clock, pattern, list []any) *Difference {
 		if len(list) < len(pattern) {
 			return &Difference{Want: pattern, Got: list}
 		}
-		return matchElements(c, list[:len(pattern)], func(i int, element any) *Difference { return match(c, pattern[i], element, "") })
+		return matchElements(c, list[:len(pattern)],
+			func(i int, element any) *Difference { return match(c, pattern[i], element, "") })
 	default:
 		return matchElements(c, list, func(_ int, element any) *Difference { return scalar(first, element) })
 	}

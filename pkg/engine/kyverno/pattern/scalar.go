@@ -57,7 +57,8 @@ func holdsText(pattern string, value any) bool {
 	fails := func(terms []Term) bool {
 		return !slices.ContainsFunc(terms, func(t Term) bool { return t.holds(value) })
 	}
-	return slices.ContainsFunc(Parse(pattern), func(conjuncts [][]Term) bool { return !slices.ContainsFunc(conjuncts, fails) })
+	return slices.ContainsFunc(Parse(pattern),
+		func(conjuncts [][]Term) bool { return !slices.ContainsFunc(conjuncts, fails) })
 }
 
 // Term is a text behind an operator: one of >=, <=, >, < and !, or none.
@@ -126,7 +127,8 @@ func (t Term) holds(value any) bool {
 		}
 	}
 	shown, ok := scalarText(value)
-	return ok && (t.Operator == "" || t.Operator == "!") && selector.MatchWildcard(t.Text, shown) == (t.Operator == "")
+	return ok && (t.Operator == "" || t.Operator == "!") &&
+		selector.MatchWildcard(t.Text, shown) == (t.Operator == "")
 }
 
 // numberText is the text that is read as an amount; null counts as zero.

@@ -347,7 +347,8 @@ type ResolveError struct {
 
 // Error names the variable and its place, each cut short.
 func (e *ResolveError) Error() string {
-	return fmt.Sprintf("failed to resolve %s at path %s: %v", engine.Shorten(e.Expression, maxQuoted), engine.Shorten(e.Path, maxQuoted), e.Err)
+	return fmt.Sprintf("failed to resolve %s at path %s: %v", engine.Shorten(e.Expression, maxQuoted),
+		engine.Shorten(e.Path, maxQuoted), e.Err)
 }
 
 // Unwrap returns the reason.

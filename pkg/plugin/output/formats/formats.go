@@ -70,7 +70,8 @@ var all = []outputFormat{ //nolint:gochecknoglobals // an immutable table
 }
 
 // always opens a format that takes no template.
-func always[F output.Format](begin func(output.Options) F) func(output.Options, string) (output.Format, error) {
+func always[F output.Format](begin func(output.Options) F) func(output.Options,
+	string) (output.Format, error) {
 	return func(o output.Options, _ string) (output.Format, error) { return begin(o), nil }
 }
 
@@ -148,7 +149,8 @@ type UnknownFormatError struct {
 
 // Error lists the formats that exist.
 func (e *UnknownFormatError) Error() string {
-	if slices.ContainsFunc(reportFormats, func(f reportFormat) bool { return f.name == e.Format }) && slices.Contains(e.Allowed, Diff) {
+	if slices.ContainsFunc(reportFormats, func(f reportFormat) bool { return f.name == e.Format }) &&
+		slices.Contains(e.Allowed, Diff) {
 		return fmt.Sprintf("%s is a format of reports: use --report %[1]s=FILE, or --report %[1]s=- for standard output", e.Format)
 	}
 	return fmt.Sprintf("unknown output format %q: use one of %s", e.Format, strings.Join(e.Allowed, ", "))
@@ -159,7 +161,8 @@ func (e *UnknownFormatError) Error() string {
 // standard output is for what was written, and what would change goes to errOut. So it does with a report on
 // standard output, which takes the place of the rest. It fails for an unknown format, and for a query that
 // cannot be used.
-func NewWrites(writes output.Printer, format string, o output.Options, r *Reports, errOut io.Writer) (output.Printer, error) {
+func NewWrites(writes output.Printer, format string, o output.Options, r *Reports,
+	errOut io.Writer) (output.Printer, error) {
 	first := format
 	if !ForPeople(format) {
 		first = Summary

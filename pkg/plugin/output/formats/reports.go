@@ -26,11 +26,14 @@ type reportFormat struct {
 }
 
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
-	{"junit", true, true, false, true, func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
-	{"sarif", false, false, false, true, func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
+	{"junit", true, true, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
+	{"sarif", false, false, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
 	{"markdown", true, true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
 	{"html", false, true, true, false, func(o output.Options) output.Format { return report.NewHTML(o) }},
-	{githubReport, true, false, false, true, func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
+	{githubReport, true, false, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
 	{"policyreport", false, false, false, false, func(o output.Options) output.Format {
 		return report.New(o, report.NewPolicyReport(report.WGPolicyAPI(), o))
 	}},
@@ -54,7 +57,8 @@ const githubReport = "github"
 func ReportNames(o output.Options) string {
 	var names []string
 	for _, f := range reportFormats {
-		if (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.converts || !o.Converts) && (f.tests || !o.Tests) {
+		if (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.converts || !o.Converts) &&
+			(f.tests || !o.Tests) {
 			names = append(names, f.name)
 		}
 	}
@@ -72,7 +76,8 @@ func findReport(name string, o output.Options) (*reportFormat, error) {
 	case o.Converts && !reportFormats[i].converts:
 		return nil, fmt.Errorf("%s cannot show a conversion: use one of %s", name, ReportNames(output.Options{Converts: true}))
 	case o.Tests && !reportFormats[i].tests:
-		return nil, fmt.Errorf("%s cannot show tests: use one of %s", name, ReportNames(output.Options{Tests: true}))
+		return nil, fmt.Errorf("%s cannot show tests: use one of %s", name,
+			ReportNames(output.Options{Tests: true}))
 	case o.Compares && !reportFormats[i].compares:
 		return nil, fmt.Errorf("%s cannot show a comparison: use one of %s", name, ReportNames(output.Options{Compares: true}))
 	}
@@ -117,7 +122,8 @@ type reportFile struct {
 
 // add adds a report.
 func (r *Reports) add(f output.Format, o output.Options, file Store) {
-	r.reports = append(r.reports, &reportFile{Printer: output.NewPrinter(f, o.ShowSecrets), file: file, writes: o.Writes})
+	r.reports = append(r.reports,
+		&reportFile{Printer: output.NewPrinter(f, o.ShowSecrets), file: file, writes: o.Writes})
 	if file != nil {
 		r.files = append(r.files, file)
 	}

@@ -61,7 +61,8 @@ func (h *base) begin(c *engine.Change) {
 	remarked := len(c.Impacts) > 0
 	for _, s := range c.Steps {
 		if s.Outcome.Incomplete() {
-			h.broken.Add(wording.Rule(s.Rule.WithoutParameter()) + " " + string(s.Outcome) + ": " + wording.WithoutName(wording.Brief(s.Err), c.Subject))
+			h.broken.Add(wording.Rule(s.Rule.WithoutParameter()) + " " + string(s.Outcome) + ": " +
+				wording.WithoutName(wording.Brief(s.Err), c.Subject))
 		}
 		for _, w := range s.Warnings {
 			h.warned.Add(wording.WithoutName(string(w), c.Subject))
@@ -142,7 +143,8 @@ func (h *base) crowded(text shown) bool {
 // whose fields have the same values before and after, as far as they are shown; by shape, whatever the values.
 func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%q %q %q %v %s", wording.Kind(c.Subject), c.Subject.Of.Template, marker(c), c.Subject.Namespace == "", words)
+	fmt.Fprintf(hash, "%q %q %q %v %s", wording.Kind(c.Subject), c.Subject.Of.Template, marker(c),
+		c.Subject.Namespace == "", words)
 	for i := range c.Impacts {
 		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
@@ -156,7 +158,8 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	}
 	values := json.NewEncoder(hash)
 	for _, f := range c.Fields {
-		_ = values.Encode([]any{f.Kind, engine.PathString(f.Path), f.From, f.To}) // an error would be one of the diff as well
+		// an error would be one of the diff as well
+		_ = values.Encode([]any{f.Kind, engine.PathString(f.Path), f.From, f.To})
 	}
 	return [32]byte(hash.Sum(nil))
 }
@@ -400,7 +403,8 @@ func middle(text string, most int) string {
 		return text
 	}
 	half := (most - len("...")) / 2
-	return strings.ToValidUTF8(text[:most-len("...")-half], "") + "..." + strings.ToValidUTF8(text[len(text)-half:], "")
+	return strings.ToValidUTF8(text[:most-len("...")-half], "") + "..." +
+		strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
 // table writes rows whose columns stand in line.

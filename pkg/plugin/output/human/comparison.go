@@ -71,7 +71,8 @@ func (p *Comparison) Print(s output.Shown) error {
 // to.
 func (p *Comparison) converted(e output.Converted) error {
 	b := p.page()
-	b.WriteString("\n## " + codeSpan(e.Policy) + "\n\n- " + codeSpan(e.Origin) + ": " + ShortSpan(e.Verdict) + "\n")
+	b.WriteString("\n## " + codeSpan(e.Policy) + "\n\n- " + codeSpan(e.Origin) + ": " + ShortSpan(e.Verdict) +
+		"\n")
 	for _, note := range e.Notes {
 		b.WriteString("- note: " + ShortSpan(note) + "\n")
 	}
@@ -163,7 +164,8 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 	if e.Variant == nil {
 		return nil
 	}
-	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"); the smallest object that shows it"+wording.Requested(e.Variant)+":")
+	b.line(Plain, "  shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+
+		engine.Few(e.Variant.Kinds)+"); the smallest object that shows it"+wording.Requested(e.Variant)+":")
 	text, err := output.Manifests(e.Variant.Objects())
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Subject, err)
@@ -193,7 +195,8 @@ func (p *Comparison) row(e output.Compared) {
 		}
 	}
 	row := []string{
-		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + wording.Requests(e.Result), fmt.Sprint(len(e.Fields)),
+		e.Subject.Namespace, wording.ResourceName(e.Subject), string(e.Verdict) + wording.Requests(e.Result),
+		fmt.Sprint(len(e.Fields)),
 		strings.Join(rules[compare.Old], ", "), strings.Join(rules[compare.New], ", "),
 	}
 	p.rows = append(p.rows, filled(row, "<none>"))
@@ -254,7 +257,8 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 		if p.markdown {
 			b.WriteString("\n") // or else it belongs to the list
 		}
-		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+" in policies or in what was read.")
+		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+
+			" in policies or in what was read.")
 	}
 }
 
@@ -268,7 +272,8 @@ func (p *Comparison) exercised(b *page, s compare.Summary) {
 		}
 		return
 	}
-	markdownTable(b, 2, exercises(s, func(r engine.RuleRef) string { return cell(wording.Rule(r)) })) // the side and the rule
+	// the side and the rule
+	markdownTable(b, 2, exercises(s, func(r engine.RuleRef) string { return cell(wording.Rule(r)) }))
 	if len(remarks) > 0 {
 		lines := p.page()
 		for _, line := range remarks {
@@ -324,7 +329,8 @@ func (p *Comparison) remarks(s compare.Summary) []string {
 			}
 			out = append(out, "not exercised: "+side.String()+": "+wording.Rule(e.Rule)+": missing is "+e.Missing)
 			for _, reason := range e.Reasons() {
-				out = append(out, fmt.Sprintf("    held back on %s: %s", wording.Plural(e.HeldBack[reason], "object"), reason))
+				out = append(out, fmt.Sprintf("    held back on %s: %s", wording.Plural(e.HeldBack[reason], "object"),
+					reason))
 			}
 		}
 	}

@@ -151,7 +151,8 @@ func markdownTable(b *page, strs int, rows [][]string) {
 	for i, row := range rows {
 		line := "| " + strings.Join(row, " | ") + " |\n"
 		if i == 0 {
-			line = strings.ToLower(line) + "|" + strings.Repeat("---|", strs) + strings.Repeat("---:|", len(row)-strs) + "\n"
+			line = strings.ToLower(line) + "|" + strings.Repeat("---|", strs) +
+				strings.Repeat("---:|", len(row)-strs) + "\n"
 		}
 		b.WriteString(line)
 	}

@@ -29,7 +29,8 @@ type shown struct {
 // group is one or more objects of a kind that are shown in the same words.
 type group struct {
 	shown
-	section    string           // under which it stands; empty unless groups are put together by policy, namespace or cluster
+	// under which it stands; empty unless groups are put together by policy, namespace or cluster
+	section    string
 	first      engine.ObjectKey // of the objects
 	impacts    []engine.Impact  // of the first
 	count      int
@@ -194,7 +195,8 @@ func byPolicy(c *engine.Change) []*part {
 		policy := wording.Policy(r)
 		p := known[policy]
 		if p == nil {
-			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After}, policy: policy, others: c.Fields}
+			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After},
+				policy: policy, others: c.Fields}
 			known[policy] = p
 			parts = append(parts, p)
 		}
@@ -225,12 +227,14 @@ func byPolicy(c *engine.Change) []*part {
 func meant(parts []*part, impact *engine.Impact) []*part {
 	for _, concerned := range []func(*part) bool{
 		func(p *part) bool {
-			return len(impact.Fields) > 0 && slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return impact.Concerns(f.Path) })
+			return len(impact.Fields) > 0 &&
+				slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return impact.Concerns(f.Path) })
 		},
 		func(p *part) bool { return p.Changed() },
 		func(p *part) bool { return p.Writes() },
 	} {
-		if found := slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return !concerned(p) }); len(found) > 0 {
+		if found := slices.DeleteFunc(slices.Clone(parts),
+			func(p *part) bool { return !concerned(p) }); len(found) > 0 {
 			return found
 		}
 	}
@@ -247,6 +251,7 @@ func (p *part) byOthers() string {
 		return ""
 	}
 	const first = 10 // more than are named
-	names := slices.DeleteFunc(slices.Clone(p.by[:min(len(p.by), first)]), func(policy string) bool { return policy == p.policy })
+	names := slices.DeleteFunc(slices.Clone(p.by[:min(len(p.by), first)]),
+		func(policy string) bool { return policy == p.policy })
 	return words + engine.FewOf(names, n)
 }

@@ -243,7 +243,8 @@ func (h *base) text(s string) string { return wording.WithoutName(s, h.nameless)
 // several returns what is written of an object where it is shown with others that are like it: the same
 // without its name. One is what is written where it is shown alone.
 func (h *base) several(one *page, c *part, write func(*page, *part)) *page {
-	remarked := c.Incomplete() || slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return len(s.Warnings) > 0 })
+	remarked := c.Incomplete() ||
+		slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return len(s.Warnings) > 0 })
 	if h.Explain || !remarked {
 		return one
 	}
@@ -315,7 +316,8 @@ func (h *base) trace(b *page, c *engine.Change) {
 // object.
 func derivedForOthers(s *engine.Step) bool {
 	var m engine.Mismatch
-	return s.Outcome == engine.NotMatched && strings.HasPrefix(s.Rule.Rule, "autogen-") && errors.As(s.Err, &m) &&
+	return s.Outcome == engine.NotMatched && strings.HasPrefix(s.Rule.Rule, "autogen-") &&
+		errors.As(s.Err, &m) &&
 		(strings.HasSuffix(m.Criterion, "kinds") || m.Criterion == "resourceRules")
 }
 

@@ -69,7 +69,8 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), wording.SetBack(s.SetBack), h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), wording.SetBack(s.SetBack),
+		h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.
@@ -79,7 +80,8 @@ func (h *base) last(s evaluation.Summary) []string {
 	}
 	a := h.Hint(s)
 	var out []string
-	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next}, {"Next, for managed objects: ", a.Fix}, {"To see why: ", a.Why}} {
+	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next},
+		{"Next, for managed objects: ", a.Fix}, {"To see why: ", a.Why}} {
 		if line.text != "" {
 			out = append(out, line.title+line.text)
 		}
@@ -102,7 +104,8 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	switch {
 	case len(rules) > 0 && h.markdown:
 		b.WriteString(above)
-		markdownTable(b, 1, counted(rules, Outcomes(s), func(r evaluation.RuleSummary) string { return cell(wording.MergedRule(r)) + severity(r.Rule.Severity) }))
+		markdownTable(b, 1, counted(rules, Outcomes(s),
+			func(r evaluation.RuleSummary) string { return cell(wording.MergedRule(r)) + severity(r.Rule.Severity) }))
 	case len(rules) > 0:
 		b.table(counted(rules, Outcomes(s), func(r evaluation.RuleSummary) string {
 			if h.wide {
@@ -164,7 +167,8 @@ func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 	}
 	most := slices.Clone(rules)
 	slices.SortStableFunc(most, func(a, b evaluation.RuleSummary) int {
-		return cmp.Or(cmp.Compare(failed(&b), failed(&a)), cmp.Compare(b.Outcomes[engine.Changed], a.Outcomes[engine.Changed]))
+		return cmp.Or(cmp.Compare(failed(&b), failed(&a)),
+			cmp.Compare(b.Outcomes[engine.Changed], a.Outcomes[engine.Changed]))
 	})
 	kept := map[engine.RuleRef]bool{}
 	for i := range most[:rulesListed] {
@@ -204,7 +208,8 @@ func (h *base) lists(s evaluation.Summary) []reasonList {
 	}
 	if h.remarked > fewObjects && (h.markdown || h.grouped == 0 || h.grouped > fewObjects) {
 		out = append(out, reasonList{"Warnings:", &h.warned, otherReasons})
-		if !h.overview.takesOver() || h.overview.partly || h.overview.failed > failuresListed { // or else they all stand above
+		// or else they all stand above
+		if !h.overview.takesOver() || h.overview.partly || h.overview.failed > failuresListed {
 			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken, otherReasons})
 		}
 	}
@@ -247,7 +252,8 @@ func Outcomes(s evaluation.Summary) []engine.Outcome {
 }
 
 // counted are the rows of a table of rules, with the number of objects of each outcome.
-func counted(rules []evaluation.RuleSummary, columns []engine.Outcome, name func(evaluation.RuleSummary) string) [][]string {
+func counted(rules []evaluation.RuleSummary, columns []engine.Outcome,
+	name func(evaluation.RuleSummary) string) [][]string {
 	rows := [][]string{{"POLICY/RULE"}}
 	for _, o := range columns {
 		rows[0] = append(rows[0], strings.ToUpper(string(o)))
@@ -306,7 +312,8 @@ func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
 			}
 		}
-		rows = append(rows, []string{c.Name, wording.Number(c.Objects), wording.Number(c.Changed), wording.Number(c.Failed), wording.Number(c.Pods), problem})
+		rows = append(rows, []string{c.Name, wording.Number(c.Objects), wording.Number(c.Changed),
+			wording.Number(c.Failed), wording.Number(c.Pods), problem})
 	}
 	b.table(rows)
 }
@@ -337,12 +344,14 @@ func (r *running) add(c *engine.Change) {
 		r.rules, r.workloads = map[string]bool{}, map[string]bool{}
 	}
 	if kind, name, ok := strings.Cut(impact.Workload(c.Before), " "); ok && kind != "Job" {
-		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace, Name: name, Cluster: c.Subject.Cluster}
+		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace,
+			Name: name, Cluster: c.Subject.Cluster}
 		r.cronJobs = r.cronJobs || kind == "CronJob"
 		r.workloads[key.String()] = true
 	}
 	for _, f := range c.Fields {
-		if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code.Refuses() && m.Concerns(f.Path) }) {
+		if slices.ContainsFunc(c.Impacts,
+			func(m engine.Impact) bool { return m.Code.Refuses() && m.Concerns(f.Path) }) {
 			r.rules[f.Rule.String()] = true
 		}
 	}

@@ -51,7 +51,8 @@ func (p *Summary) print(c *part) error {
 	}
 	text.note += behind
 	text.notes += behind
-	return p.show(c, append([]byte(text.note+"\n"), several.Bytes()...), func() (shown, error) { return text, nil })
+	return p.show(c, append([]byte(text.note+"\n"), several.Bytes()...),
+		func() (shown, error) { return text, nil })
 }
 
 // lines writes what failed and what is warned of, each warning of rules that changed the object once; with
@@ -66,7 +67,8 @@ func (p *Summary) lines(b *page, c *part) {
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed {
-			fresh := slices.DeleteFunc(slices.Clone(s.Warnings), func(w engine.Warning) bool { return slices.Contains(warned, w) })
+			fresh := slices.DeleteFunc(slices.Clone(s.Warnings),
+				func(w engine.Warning) bool { return slices.Contains(warned, w) })
 			p.warnings(b, fresh)
 			warned = append(warned, fresh...)
 		} else if noted[s] > 0 {
@@ -235,7 +237,8 @@ func (p *Table) row(c *engine.Change) error {
 		}
 	}
 	counted, _ := engine.SplitRecords(c.Fields)
-	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)), p.changedBy(c)}
+	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)),
+		p.changedBy(c)}
 	if p.wide {
 		changes := fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
 		texts = append(texts, changes, strings.Join(p.remarks(c), "; "))

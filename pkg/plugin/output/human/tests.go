@@ -42,7 +42,8 @@ func (p *Tests) Print(s output.Shown) error {
 			if e.Object != (engine.ObjectKey{}) {
 				object = e.Object.String()
 			}
-			p.rows = append(p.rows, filled([]string{e.Origin, wording.Rule(e.Rule), object, e.Wanted, e.Got, string(e.Verdict)}, "-"))
+			p.rows = append(p.rows,
+				filled([]string{e.Origin, wording.Rule(e.Rule), object, e.Wanted, e.Got, string(e.Verdict)}, "-"))
 			return nil
 		case e.Verdict == output.TestPassed:
 			return nil
@@ -68,7 +69,8 @@ func (p *Tests) result(t *output.Tested) error {
 	case output.TestFailed, output.TestPassed:
 	}
 	if p.markdown {
-		b.WriteString("\n- **" + word + "** " + codeSpan(t.Origin) + ": " + codeSpan(t.Title()) + ": " + ShortSpan(t.Text) + "\n")
+		b.WriteString("\n- **" + word + "** " + codeSpan(t.Origin) + ": " + codeSpan(t.Title()) + ": " +
+			ShortSpan(t.Text) + "\n")
 	} else {
 		b.paint(color, word)
 		b.line(Plain, " "+t.Origin+": "+t.Title()+": "+t.Text)
@@ -99,11 +101,13 @@ func (p *Tests) result(t *output.Tested) error {
 func (p *Tests) end(t *output.Tests) error {
 	b, others := p.page(), p.page()
 	for _, reason := range p.foreign.All() {
-		others.line(Plain, fmt.Sprintf("not tested here: %s: %s (%s)", wording.Plural(reason.Count, "result"), reason.Text, engine.FewOf(namesOf(reason.First), reason.Count)))
+		others.line(Plain, fmt.Sprintf("not tested here: %s: %s (%s)", wording.Plural(reason.Count, "result"),
+			reason.Text, engine.FewOf(namesOf(reason.First), reason.Count)))
 	}
 	total := 0
 	var counts []string
-	for _, v := range []output.TestVerdict{output.TestPassed, output.TestFailed, output.NotRun, output.NotTested} {
+	for _, v := range []output.TestVerdict{output.TestPassed, output.TestFailed, output.NotRun,
+		output.NotTested} {
 		n := t.Results[v]
 		if total += n; n > 0 {
 			counts = append(counts, wording.Number(n)+" "+string(v))
@@ -118,7 +122,8 @@ func (p *Tests) end(t *output.Tests) error {
 		text += " " + wording.Plural(t.Problems, "error") + " in tests, listed above."
 	}
 	color := Green
-	if t.Results[output.TestPassed] == 0 || t.Results[output.TestFailed]+t.Results[output.NotRun]+t.Problems > 0 {
+	if t.Results[output.TestPassed] == 0 ||
+		t.Results[output.TestFailed]+t.Results[output.NotRun]+t.Problems > 0 {
 		color = Red
 	}
 	if p.markdown {

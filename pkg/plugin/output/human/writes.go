@@ -13,7 +13,8 @@ import (
 // outcomeOrder is the order in which results are counted: what was done first.
 var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable table
 	write.Applied, write.Planned, write.Unchanged, write.ServerKeepsValue, write.Deleted, write.Replaced,
-	write.Terminating, write.Managed, write.Ignored, write.Conflicted, write.Declined, write.Drifted, write.Failed, write.NotTried,
+	write.Terminating, write.Managed, write.Ignored, write.Conflicted, write.Declined, write.Drifted,
+	write.Failed, write.NotTried,
 }
 
 // Writes prints a line for each object that was to be written, in kubectl apply's words; with Expand, it ends

@@ -64,7 +64,8 @@ func (r *GitHub) Add(object *Object) error {
 		case Error, Fail:
 			if r.tests { // each at its own line
 				text := strings.TrimSuffix(f.Message+"\n"+f.Details(), "\n")
-				if err := r.Problem(Problem{Where: f.Name + " on " + object.Name, Text: text, Place: object.Place}); err != nil {
+				if err := r.Problem(Problem{Where: f.Name + " on " + object.Name, Text: text,
+					Place: object.Place}); err != nil {
 					return err
 				}
 				continue
@@ -161,20 +162,23 @@ func (r *GitHub) rule(f *Finding) *githubRule {
 func (r *GitHub) all() []annotation {
 	var out []annotation
 	for _, problem := range r.problems {
-		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text, place: problem.Place})
+		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text,
+			place: problem.Place})
 	}
 	for _, at := range r.rules {
 		if at.failed.Count > 0 {
 			out = append(out, annotation{
 				level: "error", title: at.name, place: at.failedAt,
-				text: fmt.Sprintf("%s %s. The first %s%s", r.failed, at.failed.Objects(), at.reason, at.policy(at.failedAt)),
+				text: fmt.Sprintf("%s %s. The first %s%s", r.failed, at.failed.Objects(), at.reason,
+					at.policy(at.failedAt)),
 			})
 		}
 	}
 	slices.SortStableFunc(r.rules, func(a, b *githubRule) int { return b.warned.Count - a.warned.Count })
 	for _, at := range r.rules {
 		if at.warned.Count > 0 {
-			out = append(out, annotation{level: "warning", title: at.name, place: at.warnedAt, text: r.warned + " " + at.warned.Objects() + at.policy(at.warnedAt)})
+			out = append(out, annotation{level: "warning", title: at.name, place: at.warnedAt, text: r.warned + " " +
+				at.warned.Objects() + at.policy(at.warnedAt)})
 		}
 	}
 	return out

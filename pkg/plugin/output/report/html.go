@@ -180,7 +180,8 @@ func title(s *evaluation.Summary) string {
 	if s.Objects == 0 {
 		return "No object was evaluated"
 	}
-	return fmt.Sprintf("%s of %s would change", wording.Number(s.Changed), wording.PluralNumber(s.Objects, "object"))
+	return fmt.Sprintf("%s of %s would change", wording.Number(s.Changed),
+		wording.PluralNumber(s.Objects, "object"))
 }
 
 func tiles(s *evaluation.Summary) []tile {
@@ -208,7 +209,8 @@ func rowOf(c *change) row {
 	if c.count > 1 {
 		out.Warnings = c.Alike
 		if c.pods > 0 {
-			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout), Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total"}}, c.Alike...)
+			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout),
+				Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total"}}, c.Alike...)
 		}
 	}
 	for line := range strings.Lines(cutLines(c.diff, staticDiff)) {
@@ -303,8 +305,9 @@ func (f *frame) problem(err error) {
 // parsed is the template of a page, with the parts that all have in common.
 func parsed(source string) (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"n":       wording.Number,
-		"parts":   func(path string) []string { return strings.SplitAfter(path, ".") }, // where a line of it may end
+		"n": wording.Number,
+		// where a line of it may end
+		"parts":   func(path string) []string { return strings.SplitAfter(path, ".") },
 		"line":    func(s string) string { return line(s, nameLength) },
 		"text":    func(s string) string { return line(s, textLength) },
 		"rule":    func(r engine.RuleRef) string { return line(wording.Rule(r), nameLength) },
@@ -339,7 +342,8 @@ func NewHTML(o output.Options) *HTML {
 		p.frame.Policy, p.frame.What, p.frame.Done = contentPolicy(""), "Policy conversion", "converted"
 	}
 	if o.Compares {
-		p.frame.Policy, p.frame.What, p.frame.Done, p.frame.ClusterChanged = contentPolicy(""), "Policy comparison", "compared", "differ"
+		p.frame.Policy, p.frame.What, p.frame.Done, p.frame.ClusterChanged = contentPolicy(""),
+			"Policy comparison", "compared", "differ"
 	}
 	return p
 }
@@ -438,7 +442,8 @@ func (p *HTML) Close() error {
 	}
 	levels := []level{failed, warned, plain}
 	slices.SortStableFunc(p.changes, func(a, b *change) int {
-		return cmp.Or(slices.Index(levels, a.Level)-slices.Index(levels, b.Level), b.pods-a.pods, len(b.Warnings)-len(a.Warnings), b.count-a.count)
+		return cmp.Or(slices.Index(levels, a.Level)-slices.Index(levels, b.Level), b.pods-a.pods,
+			len(b.Warnings)-len(a.Warnings), b.count-a.count)
 	})
 	for _, c := range p.changes {
 		c.finish()

@@ -148,9 +148,10 @@ type warning struct {
 
 // member is an object of a change.
 type member struct {
-	Namespace, Name string   // on one cluster of several, the namespace stands behind its name
-	Pods            int      // that would restart, unless the object is left alone
-	Own             []string // where it was read, if a rule failed on it, and fields that are not those of the example
+	Namespace, Name string // on one cluster of several, the namespace stands behind its name
+	Pods            int    // that would restart, unless the object is left alone
+	// where it was read, if a rule failed on it, and fields that are not those of the example
+	Own []string
 }
 
 func memberOf(c *engine.Change, failed bool) member {
@@ -174,7 +175,8 @@ func (p *HTML) describe(c *engine.Change, findings []Finding) *change {
 	counted, _ := engine.SplitRecords(c.Fields)
 	out := &change{
 		Level: levelOf(c), Kind: line(wording.Kind(c.Subject), nameLength),
-		New: c.Changed() && c.Before == nil, Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{}, varieties: varieties{},
+		New: c.Changed() && c.Before == nil, Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{},
+		varieties: varieties{},
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
@@ -212,7 +214,8 @@ func worthALine(f *Finding) bool {
 // ruleOf is what a rule does to all objects that change alike, so that it does not name the first of them.
 func ruleOf(f *Finding, subject engine.ObjectKey) rule {
 	out := rule{
-		Name: Cut(wording.Rule(f.Rule.WithoutParameter()), nameLength), Policy: policyName(f.Rule), Origin: Cut(f.Rule.Origin, nameLength),
+		Name: Cut(wording.Rule(f.Rule.WithoutParameter()), nameLength), Policy: policyName(f.Rule),
+		Origin:  Cut(f.Rule.Origin, nameLength),
 		Outcome: f.Outcome, Broken: f.Verdict == Error, More: f.Changed - len(f.Fields),
 		Reasons: cutAll(f.Reasons, subject), Notes: cutAll(f.Notes, subject), Warnings: cutAll(f.Warnings, subject),
 	}
@@ -401,7 +404,8 @@ func (c counts) add(name string, changed, broken bool) {
 func (o *overview) frequent() []*variety {
 	all := slices.Collect(maps.Values(o.fields))
 	slices.SortFunc(all, func(a, b *variety) int {
-		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Field.Path, b.Field.Path), cmp.Compare(a.Field.Kind, b.Field.Kind))
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Field.Path, b.Field.Path), cmp.Compare(a.Field.Kind, b.Field.Kind))
 	})
 	return all[:min(len(all), barsShown)]
 }

@@ -31,7 +31,9 @@ func (p *HTML) compared(e output.Compared) error {
 		if err != nil {
 			return err
 		}
-		d.Variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+"). The smallest object that shows it"+wording.Requested(e.Variant)+":", textLength)
+		d.Variant = line("Shown by "+wording.PluralNumber(e.Variant.Count, "variant")+" ("+
+			engine.Few(e.Variant.Kinds)+"). The smallest object that shows it"+wording.Requested(e.Variant)+":",
+			textLength)
 		for text := range strings.Lines(cutLines(manifest, staticDiff)) {
 			d.Manifest += redact.EscapeLine(strings.TrimSuffix(text, "\n")) + "\n"
 		}
@@ -65,7 +67,8 @@ func (p *HTML) compared(e output.Compared) error {
 // difference says what the sides do not make alike, but for the diff.
 func difference(e output.Compared) *change {
 	out := &change{
-		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields), Verdict: wording.Verdict(e.Result),
+		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields),
+		Verdict:    wording.Verdict(e.Result),
 		namespaces: map[string]bool{}, varieties: varieties{},
 	}
 	if e.Verdict == compare.NotComparable {
@@ -85,7 +88,8 @@ func ruledFields(e output.Compared) []rule {
 		if !ok {
 			at = len(out)
 			places[f.Rules] = at
-			out = append(out, rule{Name: line(wording.SideRule(compare.Old, f.Rules)+"; "+wording.SideRule(compare.New, f.Rules), textLength)})
+			out = append(out, rule{Name: line(wording.SideRule(compare.Old, f.Rules)+"; "+
+				wording.SideRule(compare.New, f.Rules), textLength)})
 		}
 		if len(out[at].Fields) == fieldsListed {
 			out[at].More++
@@ -140,7 +144,8 @@ func (p *HTML) writeComparison() error {
 		return err
 	}
 	if p.options.Converts {
-		return t.ExecuteTemplate(p.options.Out, "conversion", &comparisonPage{frame: p.frame, Conversions: p.conversions})
+		return t.ExecuteTemplate(p.options.Out, "conversion",
+			&comparisonPage{frame: p.frame, Conversions: p.conversions})
 	}
 	s := &p.comparison
 	p.frame.Title = wording.Conclusion(s)
@@ -164,7 +169,8 @@ func comparedTiles(s *compare.Summary) []tile {
 		out = append(out, tile{"not comparable", n, "failed"})
 	}
 	if v := s.Variants; v.Compared > 0 {
-		out = append(out, tile{"variants compared", v.Compared, ""}, tile{"of them do not come out the same", v.Differ, "warned"})
+		out = append(out, tile{"variants compared", v.Compared, ""},
+			tile{"of them do not come out the same", v.Differ, "warned"})
 	}
 	out = append(out, tile{"rules not exercised", s.Unexercised(), "warned"})
 	for i := range out {

@@ -35,7 +35,8 @@ func NewMarkdown(o output.Options, limit int) *Markdown {
 	if limit == 0 {
 		limit = MaxMarkdownBytes
 	}
-	p := &Markdown{out: o.Out, compares: o.Compares || o.Converts || o.Tests, converts: o.Converts, pages: pages{limit: limit, room: limit}}
+	p := &Markdown{out: o.Out, compares: o.Compares || o.Converts ||
+		o.Tests, converts: o.Converts, pages: pages{limit: limit, room: limit}}
 	o.Out = &p.pages
 	switch p.inner = output.Format(human.NewMarkdown(o)); {
 	case o.Tests:
@@ -104,8 +105,9 @@ func (p *Markdown) preview(b *bytes.Buffer) {
 // comparison writes the overview, as many of the objects as there is room for, and what was exercised.
 func (p *Markdown) comparison(b *bytes.Buffer) {
 	last := p.pages.after(1)
-	b.WriteString(fit(p.pages.after(0), MaxMarkdownBytes/4))                    // errors are in it
-	room := max(MaxMarkdownBytes-b.Len()-reserve-len(last), MaxMarkdownBytes/4) // what was exercised may be cut, too
+	b.WriteString(fit(p.pages.after(0), MaxMarkdownBytes/4)) // errors are in it
+	// what was exercised may be cut, too
+	room := max(MaxMarkdownBytes-b.Len()-reserve-len(last), MaxMarkdownBytes/4)
 	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
 	if p.converts {
 		one, below, alike = "policy", "texts", ""

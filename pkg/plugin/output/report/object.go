@@ -86,7 +86,8 @@ func (d *describer) of(r engine.RuleRef) int {
 		at = len(d.findings)
 		d.places[r] = at
 		escaped := escapedRule(r)
-		d.findings = append(d.findings, Finding{Rule: escaped, Name: wording.Rule(escaped), Place: PlaceOf(r.Origin)})
+		d.findings = append(d.findings,
+			Finding{Rule: escaped, Name: wording.Rule(escaped), Place: PlaceOf(r.Origin)})
 	}
 	return at
 }
@@ -248,7 +249,8 @@ func verdictOf(w output.Written) Verdict {
 	switch w.Outcome {
 	case write.Applied, write.Planned, write.Unchanged:
 		return Pass
-	case write.Declined, write.Drifted, write.Managed, write.Ignored, write.Deleted, write.Replaced, write.Terminating:
+	case write.Declined, write.Drifted, write.Managed, write.Ignored, write.Deleted, write.Replaced,
+		write.Terminating:
 		return Skip
 	case write.Failed, write.Conflicted, write.ServerKeepsValue, write.NotTried:
 	}
@@ -311,7 +313,9 @@ func DescribeCompared(e output.Compared) (Object, error) {
 		if f.Verdict == Pass {
 			continue
 		}
-		f.Notes = append(f.Notes, "shown by "+escaped(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+"; the smallest object that shows it"+escaped(wording.Requested(e.Variant))+":")
+		f.Notes = append(f.Notes, "shown by "+
+			escaped(wording.PluralNumber(e.Variant.Count, "variant")+" ("+engine.Few(e.Variant.Kinds)+")")+
+			"; the smallest object that shows it"+escaped(wording.Requested(e.Variant))+":")
 		for line := range strings.Lines(manifest) {
 			f.Lines = append(f.Lines, redact.EscapeLine(strings.TrimSuffix(line, "\n")))
 		}
@@ -333,7 +337,8 @@ func (d *describer) reasons() string {
 // DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side.
 func DescribeExercise(s compare.Side, e *compare.Exercise) Object {
 	rule := escapedRule(e.Rule)
-	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass, Outcome: "exercised", Message: "the rule was exercised"}
+	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass,
+		Outcome: "exercised", Message: "the rule was exercised"}
 	if !e.Exercised() {
 		f.Verdict, f.Outcome, f.Message = Skip, "not-exercised", "not exercised: missing is "+escaped(e.Missing)
 	}

@@ -36,12 +36,14 @@ type PolicyReportAPI struct {
 // WGPolicyAPI is the API of the Kubernetes policy working group, which Kyverno and
 // others write and policy-reporter reads.
 func WGPolicyAPI() PolicyReportAPI {
-	return PolicyReportAPI{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", clusterKind: "ClusterPolicyReport"}
+	return PolicyReportAPI{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport",
+		clusterKind: "ClusterPolicyReport"}
 }
 
 // OpenReportsAPI is the API that takes its place.
 func OpenReportsAPI() PolicyReportAPI {
-	return PolicyReportAPI{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport", source: true}
+	return PolicyReportAPI{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport",
+		source: true}
 }
 
 // Kind is the kind of the reports on objects in namespaces.
@@ -131,7 +133,8 @@ func (p *PolicyReport) report(name string, of engine.ObjectKey, findings []Findi
 	}
 	var b bytes.Buffer // a report is written at once
 	err := manifest.Execute(&b, map[string]any{
-		"APIVersion": p.api.apiVersion, "Kind": kind, "HasSource": p.api.source, "Name": name, "Of": of, "Findings": findings, "Counts": counts,
+		"APIVersion": p.api.apiVersion, "Kind": kind, "HasSource": p.api.source, "Name": name, "Of": of,
+		"Findings": findings, "Counts": counts,
 		"Group": of.GroupVersionKind().GroupVersion().String(), "UID": string(of.UID),
 	})
 	if err == nil {

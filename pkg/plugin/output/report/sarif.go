@@ -36,7 +36,8 @@ const (
 
 // NewSARIF returns a report that is written at its end.
 func NewSARIF(o output.Options) *SARIF {
-	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), tests: o.Tests, rules: map[string]int{}}
+	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), tests: o.Tests,
+		rules: map[string]int{}}
 }
 
 // object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not
@@ -148,7 +149,8 @@ func (p *SARIF) notEvaluated(about *Object, f *Finding) {
 	id, at := p.rule(f.Rule)
 	p.notify(object(
 		"level", "error", "message", message(plainSARIF(f.Name+" on "+about.Name+" "+f.Message)),
-		"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule", object("id", id, "index", at),
+		"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule",
+		object("id", id, "index", at),
 	))
 }
 
@@ -178,7 +180,8 @@ func (p *SARIF) Write(s evaluation.Summary) error {
 	}
 	warn := func(n int, format string, args ...any) {
 		if n > 0 {
-			p.notifications = append(p.notifications, object("level", "warning", "message", message(fmt.Sprintf(format, args...))))
+			p.notifications = append(p.notifications,
+				object("level", "warning", "message", message(fmt.Sprintf(format, args...))))
 		}
 	}
 	warn(p.leftOut, "%d results are left out: there are no more than %d in a run", p.leftOut, maxResults)
@@ -191,12 +194,14 @@ func (p *SARIF) Write(s evaluation.Summary) error {
 		invocation = invocation.Add("toolExecutionNotifications", p.notifications)
 	}
 	driver := object("name", "kubectl-mutate").With("version", p.version).Add("rules", p.descriptors)
-	text := `{"$schema": "` + sarifSchema + `", "version": "2.1.0", "runs": [{` + "\n\"results\": [" + strings.Join(p.results, ",") + "\n]"
+	text := `{"$schema": "` + sarifSchema + `", "version": "2.1.0", "runs": [{` + "\n\"results\": [" +
+		strings.Join(p.results, ",") + "\n]"
 	for _, part := range object(
 		"tool", object("driver", driver),
 		"invocations", []structured.Object{invocation},
 		"columnKind", "utf16CodeUnits",
-		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results", len(p.results), "resultsLeftOut", p.leftOut),
+		"properties", object("objects", s.Objects, "changed", s.Changed, "incomplete", s.Incomplete, "results",
+			len(p.results), "resultsLeftOut", p.leftOut),
 	) {
 		value, err := structured.MarshalLine(part.Value)
 		if err != nil {
@@ -236,5 +241,6 @@ func physical(place Place) structured.Object {
 	case strings.HasPrefix(place.Path[min(1, len(place.Path)):], ":/"): // a drive
 		u.Scheme, u.Path = "file", "/"+place.Path
 	}
-	return object("physicalLocation", object("artifactLocation", object("uri", u.String()), "region", object("startLine", place.Line)))
+	return object("physicalLocation",
+		object("artifactLocation", object("uri", u.String()), "region", object("startLine", place.Line)))
 }

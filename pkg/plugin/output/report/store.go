@@ -184,7 +184,8 @@ func (s *Store) name(u *unstructured.Unstructured) {
 		u.SetName(s.Name + own)
 		return
 	}
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: about["apiVersion"], Kind: about["kind"], Name: about["name"], UID: types.UID(uid)}})
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: about["apiVersion"], Kind: about["kind"],
+		Name: about["name"], UID: types.UID(uid)}})
 	if u.SetName(s.Name + "-" + uid); s.seen[engine.KeyOf(u).Named()] {
 		u.SetName(s.Name + "-" + uid + own) // of a subresource
 	}
@@ -252,7 +253,8 @@ func (s *Store) prune() error {
 			continue
 		}
 		key.Version = s.Kind.Version
-		if err := s.server.Delete(s.ctx, key, r.uid); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := s.server.Delete(s.ctx, key, r.uid); err != nil && !apierrors.IsNotFound(err) &&
+			!apierrors.IsConflict(err) {
 			return err
 		}
 	}
@@ -274,7 +276,8 @@ func subjectOf(u *unstructured.Unstructured) *engine.ObjectKey {
 	if about == nil {
 		return nil
 	}
-	return &engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"], about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
+	return &engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(about["apiVersion"],
+		about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
 }
 
 // reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up
@@ -292,7 +295,8 @@ func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructure
 		for _, kind := range kinds {
 			for _, namespace := range namespaces {
 				for u, err := range s.server.List(ctx, engine.Selection{
-					Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: &metav1.LabelSelector{MatchLabels: labels},
+					Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace,
+					Labels: &metav1.LabelSelector{MatchLabels: labels},
 				}) {
 					if !yield(u, err) || err != nil {
 						return
@@ -367,7 +371,8 @@ func count(counts map[[2]string]*StoreCount, result map[string]any) {
 		c = &StoreCount{Policy: at[0], Rule: at[1]}
 		counts[at] = c
 	}
-	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip, "pass": &c.Pass}[text("result")]; n != nil {
+	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip,
+		"pass": &c.Pass}[text("result")]; n != nil {
 		*n++
 	}
 }

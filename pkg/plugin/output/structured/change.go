@@ -18,7 +18,8 @@ func (r *Report) reported(c *engine.Change) Object {
 	out := Object{{"object", c.Subject}}.With("origin", c.Target.Origin). // of an object of a manifest
 										addIf(c.AsCreated, "asCreated", true)
 	if c.Changed() { // else the states do not differ
-		before, after := redact.Trim(c.Before, c.Fields, redact.Configured), redact.Trim(c.After, c.Fields, redact.Configured)
+		before, after := redact.Trim(c.Before, c.Fields, redact.Configured),
+			redact.Trim(c.After, c.Fields, redact.Configured)
 		if before != nil {
 			out = out.addIf(len(before.Object) > 0, "before", before.Object)
 		}
@@ -48,7 +49,8 @@ func fieldsOf(c *engine.Change) []any {
 				field = field.With("pointer", pointer)
 			}
 		}
-		out = append(out, field.Add("kind", string(f.Kind)).addIf(f.From != nil, "from", f.From).addIf(f.To != nil, "to", f.To).rule(f.Rule))
+		out = append(out, field.Add("kind", string(f.Kind)).addIf(f.From != nil, "from", f.From).addIf(f.To != nil,
+			"to", f.To).rule(f.Rule))
 	}
 	return out
 }
@@ -61,8 +63,10 @@ func (m Object) rule(r engine.RuleRef) Object {
 
 // stepMembers returns what the JSON of a step has.
 func stepMembers(s *engine.Step) Object {
-	out := Object{}.rule(s.Rule).Add("outcome", string(s.Outcome)).addIf(s.AsCreated, "asCreated", true).With("notIdempotent", s.NotIdempotent).
-		addIf(s.Trigger != engine.ObjectKey{}, "trigger", s.Trigger).addIf(len(s.TriggerChangedBy) > 0, "triggerChangedBy", s.TriggerChangedBy)
+	out := Object{}.rule(s.Rule).Add("outcome", string(s.Outcome)).addIf(s.AsCreated, "asCreated",
+		true).With("notIdempotent", s.NotIdempotent).
+		addIf(s.Trigger != engine.ObjectKey{}, "trigger", s.Trigger).addIf(len(s.TriggerChangedBy) > 0,
+		"triggerChangedBy", s.TriggerChangedBy)
 	if s.Err != nil {
 		out = out.With("reason", strings.ToValidUTF8(s.Err.Error(), "\ufffd"))
 	}
@@ -76,8 +80,10 @@ func stepMembers(s *engine.Step) Object {
 func impactsOf(c *engine.Change) []any {
 	var out []any
 	for _, impact := range c.Impacts {
-		out = append(out, Object{{"code", string(impact.Code)}, {"text", impact.Text}}.With("advice", impact.Advice).
-			addIf(len(impact.Fields) > 0, "fields", pathsOf(impact.Fields)).With("owner", impact.Owner).With("source", impact.Source).addIf(impact.Pods > 0, "pods", impact.Pods))
+		out = append(out, Object{{"code", string(impact.Code)}, {"text", impact.Text}}.With("advice",
+			impact.Advice).
+			addIf(len(impact.Fields) > 0, "fields", pathsOf(impact.Fields)).With("owner", impact.Owner).With("source",
+			impact.Source).addIf(impact.Pods > 0, "pods", impact.Pods))
 	}
 	return out
 }
@@ -103,7 +109,10 @@ func summaryOf(s evaluation.Summary) Object {
 		{"refused", s.Refused},
 		{"warnings", s.Warnings},
 		{"restarts", Object{{"workloads", s.Restarts.Workloads}, {"pods", s.Restarts.Pods}}},
-	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(len(s.Managed) > 0, "managed", s.Managed).addIf(s.Created > 0, "created", s.Created).addIf(s.Ignored > 0, "ignored", s.Ignored).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary", s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
+	}.addIf(s.SetBack > 0, "setBack", s.SetBack).addIf(len(s.Managed) > 0, "managed",
+		s.Managed).addIf(s.Created > 0, "created", s.Created).addIf(s.Ignored > 0, "ignored",
+		s.Ignored).addIf(s.Expanded != nil, "expanded", s.Expanded).addIf(s.Canary != nil, "canary",
+		s.Canary).addIf(len(s.Outdated) > 0, "outdated", s.Outdated).
 		addIf(len(s.Overlay) > 0, "overlay", s.Overlay).Add("rules", rules)
 }
 
@@ -120,8 +129,10 @@ func (r *Report) result(w output.Written) Object {
 		takeovers = append(takeovers, Object{{"manager", t.Manager}, {"verdict", t.Verdict}, {"text", t.String()}})
 	}
 	notes := w.Notes()
-	return Object{{"object", w.Key}, {"outcome", w.Outcome}}.With("method", string(w.Method)).With("methodReason", reason).
-		With("dryRun", r.DryRun).addIf(w.Retries > 0, "retries", w.Retries).addIf(len(takeovers) > 0, "takeovers", takeovers).
+	return Object{{"object", w.Key}, {"outcome", w.Outcome}}.With("method",
+		string(w.Method)).With("methodReason", reason).
+		With("dryRun", r.DryRun).addIf(w.Retries > 0, "retries", w.Retries).addIf(len(takeovers) > 0, "takeovers",
+		takeovers).
 		addIf(len(notes) > 0, "notes", notes).With("error", cause).With("instead", w.Instead).
 		Add("status", w.RuleStatus()).addIf(len(w.Rules) > 0, "rules", w.Rules)
 }
@@ -135,7 +146,8 @@ func differenceOf(e output.Compared) Object {
 			addIf(f.From != nil, "old", f.From).addIf(f.To != nil, "new", f.To).
 			ruleIf("oldRule", f.Rules[compare.Old]).ruleIf("newRule", f.Rules[compare.New]))
 	}
-	out := Object{{"object", e.Subject}}.With("origin", e.Target.Origin).Add("verdict", e.Verdict).Add("operations", e.Operations)
+	out := Object{{"object", e.Subject}}.With("origin", e.Target.Origin).Add("verdict",
+		e.Verdict).Add("operations", e.Operations)
 	if e.Variant != nil {
 		out = out.Add("variant", variantOf(e.Variant))
 	}
@@ -159,7 +171,8 @@ func variantOf(v *compare.Variant) Object {
 		beside = append(beside, u.Object)
 	}
 	user := v.Request.User
-	return Object{{"count", v.Count}, {"kinds", v.Kinds}, {"manifest", v.Object.Object}}.With("user", user.Username).
+	return Object{{"count", v.Count}, {"kinds", v.Kinds}, {"manifest", v.Object.Object}}.With("user",
+		user.Username).
 		addIf(len(user.Groups) > 0, "groups", user.Groups).addIf(v.Request.DryRun, "dryRun", true).
 		addIf(len(beside) > 0, "beside", beside).addIf(len(v.Missing) > 0, "missing", v.Missing)
 }
@@ -183,9 +196,12 @@ func conclusionOf(s compare.Summary) Object {
 		{"untried", v.Untried},
 		{"seed", v.Seed},
 	}
-	return Object{{"conclusion", s.Conclusion}, {"objects", s.Objects}, {"changed", s.Changed}, {"verdicts", s.Verdicts}}.
-		addIf(s.Expanded > 0, "expanded", s.Expanded).addIf(s.Reordered > 0, "reordered", s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).
-		Add("operations", s.Operations).Add("old", exercisesOf(s.Rules[compare.Old])).Add("new", exercisesOf(s.Rules[compare.New]))
+	return Object{{"conclusion", s.Conclusion}, {"objects", s.Objects}, {"changed", s.Changed},
+		{"verdicts", s.Verdicts}}.
+		addIf(s.Expanded > 0, "expanded", s.Expanded).addIf(s.Reordered > 0, "reordered",
+		s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).
+		Add("operations", s.Operations).Add("old", exercisesOf(s.Rules[compare.Old])).Add("new",
+		exercisesOf(s.Rules[compare.New]))
 }
 
 func exercisesOf(rules []compare.Exercise) []any {
@@ -195,7 +211,8 @@ func exercisesOf(rules []compare.Exercise) []any {
 		for _, reason := range e.Reasons() {
 			reasons = append(reasons, Object{{"reason", reason}, {"objects", e.HeldBack[reason]}})
 		}
-		out = append(out, Object{}.rule(e.Rule).Add("matched", e.Matched()).Add("changed", e.Outcomes[engine.Changed]).
+		out = append(out, Object{}.rule(e.Rule).Add("matched", e.Matched()).Add("changed",
+			e.Outcomes[engine.Changed]).
 			Add("heldBack", e.Outcomes[engine.Skipped]).addIf(e.Variants > 0, "variantsChanged", e.Variants).
 			addIf(len(reasons) > 0, "reasons", reasons).Add("exercised", e.Exercised()).With("missing", e.Missing))
 	}

@@ -232,7 +232,8 @@ func NewGoTemplate(o output.Options, template string) (output.Format, error) {
 // escapeText escapes what a template has made: nothing acts on a terminal.
 func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
 
-func newTemplated(o output.Options, format string, escape func([]byte) []byte, execute func(*bytes.Buffer, map[string]any) error) output.Format {
+func newTemplated(o output.Options, format string, escape func([]byte) []byte,
+	execute func(*bytes.Buffer, map[string]any) error) output.Format {
 	r := &Report{Options: o, kind: previewKind, list: previewList}
 	r.hold(func(report any) (string, error) {
 		var b bytes.Buffer
@@ -275,7 +276,8 @@ func brief(err error) error {
 	}
 	if len(text) > maxError {
 		// Where it happened stands at the beginning, and what it was at the end.
-		text = strings.ToValidUTF8(text[:maxError/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-maxError/2:], "")
+		text = strings.ToValidUTF8(text[:maxError/2], "") + " ... " +
+			strings.ToValidUTF8(text[len(text)-maxError/2:], "")
 	}
 	return errors.New(text)
 }

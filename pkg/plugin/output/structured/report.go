@@ -53,7 +53,8 @@ type Report struct {
 // NewReport returns a printer of the report, or of what the query of the options finds
 // in it. It fails for a query that is none.
 func NewReport(o output.Options, asYAML bool) (*Report, error) {
-	r := &Report{Options: o, yaml: asYAML, kind: previewKind, list: previewList, outcomes: map[write.Outcome]int{}}
+	r := &Report{Options: o, yaml: asYAML, kind: previewKind, list: previewList,
+		outcomes: map[write.Outcome]int{}}
 	switch {
 	case o.Compares:
 		r.kind, r.list = "ComparisonReport", "differences"
@@ -152,7 +153,8 @@ func (r *Report) begin() error {
 	if r.fields > 0 {
 		return nil
 	}
-	return cmp.Or(r.field("apiVersion", version), r.field("kind", r.kind), r.field("context", r.Context), r.listClusters())
+	return cmp.Or(r.field("apiVersion", version), r.field("kind", r.kind), r.field("context", r.Context),
+		r.listClusters())
 }
 
 // listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the

@@ -11,7 +11,8 @@ func tested(t *output.Tested) Object {
 	if t.Object != (engine.ObjectKey{}) {
 		out = out.Add("object", t.Object)
 	}
-	out = out.Add("verdict", t.Verdict).Add("wanted", t.Wanted).With("got", t.Got).With("message", t.Text).With("reason", t.Reason).With("note", t.Note)
+	out = out.Add("verdict", t.Verdict).Add("wanted", t.Wanted).With("got", t.Got).With("message",
+		t.Text).With("reason", t.Reason).With("note", t.Note)
 	lines, places := t.Fields()
 	var fields []any
 	for i := range lines {
