@@ -248,16 +248,4 @@ func (w *Writes) Cover(p fieldpath.Path) bool {
 }
 
 // Taints reports whether the step writes what may have been made of a Secret.
-func (s *Step) Taints() bool { return s.Confidential && s.Outcome == Changed && s.Writes.computes() }
-
-func (w *Writes) computes() bool {
-	if w == nil || w.Computed || w.Items != nil && w.Items.computes() {
-		return true
-	}
-	for _, field := range w.Fields {
-		if field.computes() {
-			return true
-		}
-	}
-	return false
-}
+func (s *Step) Taints() bool { return s.Confidential && s.Outcome == Changed && s.Writes.Computes() }

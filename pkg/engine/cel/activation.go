@@ -88,7 +88,13 @@ func valueOf(m map[string]any) ref.Val {
 func (e *Evaluation) lazily() *lazy.MapValue {
 	m := lazy.NewMapValue(types.NewObjectType(variablesTypeName))
 	for _, v := range e.scope.variables {
-		m.Append(v.Name, func(*lazy.MapValue) ref.Val { return e.variable(v) })
+		m.Append(v.Name, func(*lazy.MapValue) ref.Val {
+			out, err := e.evaluate(v)
+			if err != nil {
+				return types.WrapErr(fmt.Errorf("variable %q: %w", v.Name, err))
+			}
+			return out
+		})
 	}
 	return m
 }
@@ -112,22 +118,15 @@ func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 		e.missing = err
 		return types.WrapErr(err)
 	}
+	user := &user.DefaultInfo{Name: e.input.User.Username, Groups: e.input.User.Groups}
 	switch r := e.input.Request; {
 	case !ofRequest:
-		return library.NewAuthorizerVal(userOf(e.input.User), access{e})
+		return library.NewAuthorizerVal(user, access{e})
 	case r == nil:
 		return types.NewErr("there is no request whose resource could be checked")
 	default:
-		return library.NewResourceAuthorizerVal(userOf(e.input.User), access{e}, r.attributes())
+		return library.NewResourceAuthorizerVal(user, access{e}, r.attributes())
 	}
-}
-
-func (e *Evaluation) variable(v *Expression) ref.Val {
-	out, err := e.evaluate(v)
-	if err != nil {
-		return types.WrapErr(fmt.Errorf("variable %q: %w", v.Name, err))
-	}
-	return out
 }
 
 // access passes the questions of Kubernetes' authorizer library to the Authorizer of an
@@ -177,18 +176,10 @@ func accessRequest(attributes authorizer.Attributes) (engine.AccessRequest, erro
 	if err != nil {
 		return r, err
 	}
-	r.FieldSelector, r.LabelSelector = fieldText(onFields), labels.NewSelector().Add(onLabels...).String()
-	return r, nil
-}
-
-func fieldText(requirements fields.Requirements) string {
 	var all []string
-	for _, r := range requirements {
+	for _, r := range onFields {
 		all = append(all, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
 	}
-	return strings.Join(all, ",")
-}
-
-func userOf(u engine.UserInfo) user.Info {
-	return &user.DefaultInfo{Name: u.Username, Groups: u.Groups}
+	r.FieldSelector, r.LabelSelector = strings.Join(all, ","), labels.NewSelector().Add(onLabels...).String()
+	return r, nil
 }

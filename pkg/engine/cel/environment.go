@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -144,9 +144,6 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 	return &types.FieldType{Type: v.output}, true
 }
 
-// Functions are those that expressions of the environment can call.
-func (e *Environment) Functions() map[string]*decls.FunctionDecl { return e.patches.Functions() }
-
 // Scope compiles the expressions of one policy, which share its variables. It
 // belongs to one goroutine while it compiles, and serves many afterwards.
 type Scope struct {
@@ -161,7 +158,7 @@ func (e *Environment) NewScope() *Scope {
 }
 
 // variable compiles a variable. Expressions that are compiled later may use it as
-// variables.NAME. The error is a *CompileError; the name is declared all the same, so
+// variables.NAME. The name is declared all the same, so
 // that one mistake is reported once.
 func (s *Scope) variable(source Source) (*Expression, error) {
 	x, err := s.compile(s.environment.plain, source, nil)
@@ -184,7 +181,7 @@ func (s *Scope) named(name string) *Expression {
 }
 
 // add compiles an expression and makes it a part of the policy; its result must be of
-// exactly one of the types, if any are given. The error is a *CompileError.
+// exactly one of the types, if any are given.
 func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression, error) {
 	x, err := s.compile(in, source, want)
 	if err == nil {
@@ -222,21 +219,21 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	s.environment.mu.Lock()
 	defer s.environment.mu.Unlock()
 	s.environment.scope = s
-	ast, issues := in.Compile(text)
+	checked, issues := in.Compile(text)
 	if issues.Err() != nil {
-		return nil, newCompileError(text, issues)
+		return nil, compileError(text, issues)
 	}
-	output := ast.OutputType()
+	output, root := checked.OutputType(), ast.NavigateAST(checked.NativeRep())
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, asWhole(text, wrongType(output, want))
 	}
-	x = &Expression{Source: source, output: output, reads: s.readsOf(ast), writes: writesOf(ast)}
-	x.describe(ast.NativeRep().Expr())
-	if source.condition {
-		x.judge(ast.NativeRep().Expr())
-	}
-	if x.program, err = in.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
+	x = &Expression{Source: source, output: output, reads: readsOf(root), writes: writesOf(root, output)}
+	x.describe(root)
+	if x.program, err = in.Program(checked, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, asWhole(text, err.Error())
+	}
+	if source.condition {
+		x.judge(root)
 	}
 	return x, nil
 }

@@ -76,40 +76,30 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // words of a server.
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 
-// noSchema is the error of a kind without a schema, which says how its lists and maps merge.
-func noSchema(kind schema.GroupVersionKind) error {
-	return &UnsupportedError{Reason: fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
-		"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(kind))}
-}
-
 // kindText is a kind as messages name it: "apps/v1 Deployment".
 func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
-// CompileError is an expression that does not compile. It has all problems, each with its place in the
+// compileError is an expression that does not compile. It has all problems, each with its place in the
 // expression below it.
-type CompileError struct{ text string }
-
-// Error is the text.
-func (e *CompileError) Error() string { return e.text }
-
-func newCompileError(expression string, issues *cel.Issues) *CompileError {
-	var problems []string
+func compileError(expression string, issues *cel.Issues) error {
+	var problems []error
 	for _, issue := range issues.Errors() {
 		line, column := issue.Location.Line(), issue.Location.Column()+1 // in characters
+		problem := asWhole(expression, limitOf(expression, issue.Message))
 		if line > 0 {
-			problems = append(problems, fmt.Sprintf("expression, line %d, column %d: %s\n%s", line, column, issue.Message, picture(expression, line, column)))
-		} else {
-			problems = append(problems, asWhole(expression, limitOf(expression, issue.Message)).text)
+			problem = fmt.Errorf("expression, line %d, column %d: %s\n%s",
+				line, column, issue.Message, picture(expression, line, column))
 		}
+		problems = append(problems, problem)
 	}
-	return &CompileError{strings.Join(problems, "\n")}
+	return errors.Join(problems...)
 }
 
 // asWhole is a problem with an expression as a whole.
-func asWhole(expression, problem string) *CompileError {
-	return &CompileError{"expression " + problem + "\n" + picture(expression, 1, 0)}
+func asWhole(expression, problem string) error {
+	return errors.New("expression " + problem + "\n" + picture(expression, 1, 0))
 }
 
 // limitOf words the parser's own limits, which are no place in an expression: the library

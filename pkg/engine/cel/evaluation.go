@@ -93,8 +93,12 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		v, err := e.value(x)
-		done <- result{v, err}
+		var out result
+		defer func() { done <- out }()
+		defer e.recoverAs(x, &out.err)
+		if out.v, out.err = e.evaluate(x); e.missing != nil {
+			out = result{nil, e.missing}
+		}
 	}()
 	timer := time.NewTimer(limit.Left(e.ctx) + time.Millisecond)
 	defer timer.Stop()
@@ -114,16 +118,6 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 	}
 }
 
-// value evaluates an expression in the time that it takes.
-func (e *Evaluation) value(x *Expression) (v ref.Val, err error) {
-	defer e.recoverAs(x, &err)
-	v, err = e.evaluate(x)
-	if e.missing != nil {
-		return nil, e.missing
-	}
-	return v, err
-}
-
 // evaluate runs a program and charges its cost. It may run in the middle of another
 // expression, which uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
@@ -139,8 +133,10 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err != nil {
 		return nil, e.failed(x, err)
 	}
-	if !fits(v) {
-		return nil, &LimitError{Expression: x.Text, Limit: limit.Error{What: "elements in one value", Max: maxElements}}
+	left := maxElements
+	if subtractSize(v, &left); left < 0 {
+		over := limit.Error{What: "elements in one value", Max: maxElements}
+		return nil, &LimitError{Expression: x.Text, Limit: over}
 	}
 	return v, nil
 }

@@ -95,8 +95,7 @@ func TestLimitsOfExpressions(t *testing.T) {
 		strings.Repeat("1 1 ", 2000):             "cannot be read",
 	} {
 		_, err := newScope(t, cel.Options{}).Compile(expression)
-		var refused *cel.CompileError
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000 {
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000 {
 			t.Errorf("%.40q: %v, want %s", expression, err, want)
 		}
 	}

@@ -133,10 +133,16 @@ func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
 	return b.compileAll(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
-// Lint warns of what was compiled.
+// Lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of match conditions
+// that are the same for every object. It notes conditions that are about what changes.
 func (b *Builder) Lint() {
 	for _, x := range b.built {
-		x.lint()
+		for _, slip := range x.slips {
+			x.Lint("%s", slip)
+		}
+		if x.changing != "" {
+			x.Note("the policy acts on updates that change %s: what exists is evaluated unchanged, so nothing is shown", x.changing)
+		}
 	}
 }
 

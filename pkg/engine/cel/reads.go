@@ -11,20 +11,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Reads says what expressions may read.
+// Reads says what expressions may read, or what of it holds values of Secrets.
 type Reads struct {
 	// Object is more of the object, before or after the request, than metadata, kind and type,
 	// and Metadata more than its identity.
 	Object, Metadata bool
 	Params           bool // more than their metadata, kind and type
-	// Answers are values of a language's own variables, which functions may answer.
+	// Answers are those of a language's own functions; only expressions that call these get any.
 	Answers bool
 }
 
 // Add adds what another expression reads.
 func (r *Reads) Add(o Reads) {
-	r.Object, r.Metadata = r.Object || o.Object, r.Metadata || o.Metadata
-	r.Params, r.Answers = r.Params || o.Params, r.Answers || o.Answers
+	r.Object, r.Metadata, r.Params = r.Object || o.Object, r.Metadata || o.Metadata, r.Params || o.Params
 }
 
 // Traffic is what the expressions of a rule read and write together.
@@ -33,100 +32,49 @@ type Traffic struct {
 	writes engine.Writes
 }
 
-// Add adds an expression.
-func (t *Traffic) Add(x *Expression) {
-	t.reads.Add(x.reads)
-	if x.writes != nil {
-		t.writes.Add(x.writes)
-	}
-}
-
-// Traffic returns what the expressions of the policy read and write.
+// Traffic returns what the expressions and variables of the policy read and write.
 func (s *Scope) Traffic() Traffic {
 	var t Traffic
-	for _, x := range s.compiled {
-		t.Add(x)
+	for _, x := range slices.Concat(s.compiled, s.variables) {
+		t.reads.Add(x.reads)
+		if x.writes != nil {
+			t.writes.Add(x.writes)
+		}
 	}
 	return t
 }
 
 // Mark marks a step of the rule as confidential if it reads something that holds values of Secrets.
 func (t *Traffic) Mark(step *engine.Step, secret Reads) {
-	if r := t.reads; r.Object && secret.Object || r.Metadata && secret.Metadata || r.Params && secret.Params || r.Answers && secret.Answers {
+	r := t.reads
+	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata || r.Params && secret.Params {
 		step.Confidential, step.Writes = true, &t.writes
 	}
 }
 
-// reader finds out what an expression reads. What it does not understand counts as read.
-type reader struct {
-	scope *Scope
-	found Reads
-}
-
-// readsOf returns what an expression reads, by itself and by the variables that it uses.
-func (s *Scope) readsOf(a *cel.Ast) Reads {
-	r := reader{scope: s}
-	r.read(ast.NavigateAST(a.NativeRep()))
-	return r.found
-}
-
-func (r *reader) read(e ast.NavigableExpr) {
-	switch path := fieldsRead(e); {
-	case len(path) == 0:
+// readsOf returns what an expression reads by itself. What it does not understand counts as read.
+func readsOf(e ast.NavigableExpr) (out Reads) {
+	path := fieldsRead(e)
+	if len(path) == 0 {
 		for _, child := range e.Children() {
-			r.read(child)
+			out.Add(readsOf(child))
 		}
-	case path[0] == variablesName && len(path) > 1:
-		if v := r.scope.named(path[1]); v != nil {
-			r.found.Add(v.reads)
-		}
-	case path[0] == variablesName:
-		r.found = Reads{Object: true, Metadata: true, Params: true, Answers: true}
-	case !isBound(e, path[0]):
-		r.name(path)
+		return out
 	}
-}
-
-// isBound reports whether a macro binds a name around an expression: what it stands for is read elsewhere.
-func isBound(e ast.NavigableExpr, name string) bool {
-	for within := e; ; {
-		around, ok := within.Parent()
-		if !ok {
-			return false
+	if path[0] == requestName {
+		if path = path[1:]; len(path) == 0 {
+			path = []string{objectName} // which the request as a whole holds
 		}
-		if around.Kind() == ast.ComprehensionKind {
-			c := around.AsComprehension()
-			before := within.ID() == c.IterRange().ID() || within.ID() == c.AccuInit().ID()
-			if !before && slices.Contains([]string{c.IterVar(), c.IterVar2(), c.AccuVar()}, name) {
-				return true
-			}
-		}
-		within = around
 	}
-}
-
-// name adds what a name and fields of it read.
-func (r *reader) name(path []string) {
-	switch path[0] {
-	case requestName:
-		if len(path) == 1 || path[1] == objectName || path[1] == oldObjectName {
-			r.object(path[min(len(path), 2):])
-		}
+	switch below := path[1:]; path[0] {
 	case objectName, oldObjectName:
-		r.object(path[1:])
+		identity := len(below) == 1 && (below[0] == "kind" || below[0] == "apiVersion") ||
+			len(below) == 2 && below[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid"}, below[1])
+		return Reads{Object: !isPublic(below), Metadata: !identity}
 	case paramsName:
-		r.found.Params = r.found.Params || !isPublic(path[1:])
-	case namespaceName, authorizerName:
-	default:
-		r.found.Answers = true
+		return Reads{Params: !isPublic(below)}
 	}
-}
-
-// object adds what fields of the object read.
-func (r *reader) object(path []string) {
-	identity := len(path) == 1 && (path[0] == "kind" || path[0] == "apiVersion") ||
-		len(path) == 2 && path[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid"}, path[1])
-	r.found.Add(Reads{Object: !isPublic(path), Metadata: !identity})
+	return Reads{}
 }
 
 // isPublic reports whether fields of a Secret hold nothing secret.
@@ -169,9 +117,9 @@ func fieldBelow(operand ast.Expr, field string) []string {
 }
 
 // writesOf returns where a patch writes what; nil for what is none.
-func writesOf(a *cel.Ast) *engine.Writes {
+func writesOf(e ast.Expr, t *cel.Type) *engine.Writes {
 	w := &engine.Writes{}
-	switch e, t := a.NativeRep().Expr(), a.OutputType(); {
+	switch {
 	case t.IsExactType(jsonPatches):
 		operationsOf(e, w)
 	case t.IsExactType(applyConfigurations):
@@ -230,34 +178,36 @@ func branchesOf(e ast.Expr) []ast.Expr {
 
 // operationsOf adds what the operations of a JSON patch write to an object.
 func operationsOf(e ast.Expr, w *engine.Writes) {
-	switch {
-	case e.Kind() == ast.ListKind:
-		for _, item := range e.AsList().Elements() {
-			operationsOf(item, w)
-		}
-	case e.Kind() == ast.StructKind:
-		fields := map[string]ast.Expr{}
-		for _, f := range e.AsStruct().Fields() {
-			fields[f.AsStructField().Name()] = f.AsStructField().Value()
-		}
-		path, ok := fields["path"]
-		if !ok || plainText(path) == "" {
-			w.Add(nil)
-			return
-		}
-		at := w.At(plainText(path))
-		if value, ok := fields["value"]; ok {
-			valuesOf(value, at)
-		} else if fields["from"] != nil {
-			at.Add(nil)
-		}
+	operations := branchesOf(e)
+	switch e.Kind() {
+	case ast.ListKind:
+		operations = e.AsList().Elements()
+	case ast.StructKind:
+		operationOf(e.AsStruct(), w)
 	default:
-		branches := branchesOf(e)
-		for _, branch := range branches {
-			operationsOf(branch, w)
-		}
-		if len(branches) == 0 {
+		if len(operations) == 0 {
 			w.Add(nil)
 		}
+	}
+	for _, operation := range operations {
+		operationsOf(operation, w)
+	}
+}
+
+func operationOf(e ast.StructExpr, w *engine.Writes) {
+	fields := map[string]ast.Expr{}
+	for _, f := range e.Fields() {
+		fields[f.AsStructField().Name()] = f.AsStructField().Value()
+	}
+	path, ok := fields["path"]
+	if !ok || plainText(path) == "" {
+		w.Add(nil)
+		return
+	}
+	at := w.At(plainText(path))
+	if value, ok := fields["value"]; ok {
+		valuesOf(value, at)
+	} else if fields["from"] != nil {
+		at.Add(nil)
 	}
 }

@@ -3,7 +3,6 @@ package cel_test
 import (
 	"testing"
 
-	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -13,14 +12,12 @@ import (
 
 // What an expression may read of a Secret makes a step confidential, unless it is metadata, kind or type.
 func TestReads(t *testing.T) {
-	s := newScope(t, cel.Options{Params: true, RequestObjects: true, PatchTypes: true, Extensions: []celgo.EnvOption{celgo.Variable("library", celgo.DynType)}})
-	for _, v := range [][2]string{{"key", "object.data.key"}, {"name", "object.metadata.name"}, {"again", "variables.key"}} {
-		if err := s.Variable(v[0], v[1]); err != nil {
-			t.Fatal(err)
-		}
+	environment, err := cel.NewEnvironment(cel.Options{Params: true, RequestObjects: true, PatchTypes: true})
+	if err != nil {
+		t.Fatal(err)
 	}
 	object, metadata, params := cel.Reads{Object: true, Metadata: true}, cel.Reads{Metadata: true}, cel.Reads{Params: true}
-	answers, none := cel.Reads{Answers: true}, cel.Reads{}
+	none := cel.Reads{}
 	for expression, want := range map[string]cel.Reads{
 		"object.metadata.name == 'a'":                            none,
 		"object.metadata.labels.all(k, k != object.kind)":        metadata,
@@ -38,30 +35,27 @@ func TestReads(t *testing.T) {
 		"[request].exists(r, r.object.data.a == '')":             object,
 		"params.data.a == ''":                                    params,
 		"params.metadata.name == ''":                             none,
-		"library.Get == 1":                                       answers,
-		"library.list.all(x, x.data == object.metadata.name)":    answers,
-		"variables.name == ''":                                   none,
-		"variables.again == ''":                                  object,
-		"variables == variables":                                 {Object: true, Metadata: true, Params: true, Answers: true},
 		"[object].map(object, object.kind) == []":                object,
-		"['a'].all(object, object == 'a')":                       none,
 		"namespaceObject.metadata.name == 'a'":                   none,
 	} {
-		x, err := s.Condition(expression)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		var traffic cel.Traffic
-		traffic.Add(x)
-		got := cel.Reads{}
-		for of, secret := range map[*bool]cel.Reads{&got.Object: {Object: true}, &got.Metadata: metadata, &got.Params: params, &got.Answers: answers} {
-			step := engine.Step{}
-			traffic.Mark(&step, secret)
-			*of = step.Confidential
-		}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", expression, got, want)
+		for kind, compile := range map[string]func(*cel.Scope) error{
+			"condition": func(s *cel.Scope) error { _, err := s.Condition(expression); return err },
+			"variable":  func(s *cel.Scope) error { return s.Variable("v", expression) },
+		} {
+			s := environment.NewScope()
+			if err := compile(s); err != nil {
+				t.Error(err)
+				continue
+			}
+			traffic, got := s.Traffic(), cel.Reads{}
+			for of, secret := range map[*bool]cel.Reads{&got.Object: {Object: true}, &got.Metadata: metadata, &got.Params: params} {
+				step := engine.Step{}
+				traffic.Mark(&step, secret)
+				*of = step.Confidential
+			}
+			if got != want {
+				t.Errorf("%s %s: got %+v, want %+v", kind, expression, got, want)
+			}
 		}
 	}
 }
@@ -83,8 +77,8 @@ func TestWrites(t *testing.T) {
 		"object.kind == 'a' ? Object{spec: Object.spec{a: 1}} : Object{spec: Object.spec{b: -object.x}}":       fields("spec", fields("a", literal, "b", computed)),
 		"Object{spec: Object.spec{a: object.spec.a.map(x, x)}}":                                                fields("spec", fields("a", computed)),
 	} {
-		_, m := configuration(t, expression, false)
-		compareWrites(t, expression, m, want)
+		s, _ := configuration(t, expression, false)
+		compareWrites(t, expression, s, want)
 	}
 	for expression, want := range map[string]*engine.Writes{
 		"JSONPatch{op: 'add', path: '/metadata/labels/a~1b', value: 'c'}":                                               fields("metadata", fields("labels", fields("a/b", literal))),
@@ -93,23 +87,15 @@ func TestWrites(t *testing.T) {
 		"JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey(object.kind), value: 'c'}":                computed,
 		"JSONPatch{op: 'add', path: '/a', value: 'c'}, JSONPatch{op: 'add', path: '/a', value: object.kind + 'suffix'}": fields("a", computed),
 	} {
-		_, m := patch(t, expression)
-		compareWrites(t, expression, m, want)
+		s, _ := patch(t, expression)
+		compareWrites(t, expression, s, want)
 	}
 }
 
-func compareWrites(t *testing.T, expression string, m *cel.Expression, want *engine.Writes) {
+func compareWrites(t *testing.T, expression string, s *cel.Scope, want *engine.Writes) {
 	t.Helper()
-	var traffic cel.Traffic
-	traffic.Add(m)
-	s := newScope(t, cel.Options{})
-	reads, err := s.Condition("has(object.data)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	traffic.Add(reads)
-	step := engine.Step{}
-	traffic.Mark(&step, cel.Reads{Object: true})
+	traffic, step := s.Traffic(), engine.Step{}
+	traffic.Mark(&step, cel.Reads{Answers: true})
 	if d := cmp.Diff(want, step.Writes, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("%s (-want +got):\n%s", expression, d)
 	}

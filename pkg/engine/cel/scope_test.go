@@ -154,9 +154,8 @@ expression, line 1, column 23: undeclared reference to 'Object' (in container ''
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(t, cel.Options{})
-			var broken *cel.CompileError
-			if err := s.Variable("broken", "1 +"); !errors.As(err, &broken) {
-				t.Fatalf("a broken variable: %v", err)
+			if err := s.Variable("broken", "1 +"); err == nil {
+				t.Fatal("a broken variable compiles")
 			}
 			_, err := s.Condition(c.expression)
 			got := ""

@@ -14,14 +14,6 @@ import (
 // each join the one before with itself builds a list that no memory holds.
 const maxElements = 100_000
 
-// fits reports whether a value is small enough to be read. It takes no longer
-// than reading maxElements elements does, however big the value is.
-func fits(v ref.Val) bool {
-	left := maxElements
-	subtractSize(v, &left)
-	return left >= 0
-}
-
 // subtractSize subtracts the elements of a value from what is left, and stops when nothing is.
 // Data of the input counts by its length alone: it is no bigger than it was.
 func subtractSize(v ref.Val, left *int) {

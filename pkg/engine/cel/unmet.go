@@ -44,7 +44,7 @@ func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	defer func() { _ = recover() }() // in a library, over a part that makes no sense alone
 	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
 		f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
-		f.isFalse(parsed.NativeRep().Expr())
+		f.explain(parsed.NativeRep().Expr(), false)
 		out.Found = f.found
 	}
 	return out
@@ -67,37 +67,27 @@ func (f *finder) add(format string, args ...any) {
 	}
 }
 
-// isFalse explains a part that is false, and makes the whole false.
-func (f *finder) isFalse(x ast.Expr) {
+// explain explains a part whose value decides the whole.
+func (f *finder) explain(x ast.Expr, value bool) {
 	function, args := callOf(x)
 	switch {
+	case isHas(x) && value:
+		f.operand(fieldOf(x))
 	case isHas(x):
 		f.add("%s is not there", f.sourceOf(fieldOf(x)))
-	case function == operators.LogicalAnd:
-		for _, arg := range args {
-			if f.value(arg) == types.False {
-				f.isFalse(arg)
-				return
-			}
+	case function == operators.LogicalAnd && !value:
+		if i := slices.IndexFunc(args, func(arg ast.Expr) bool { return f.value(arg) == types.False }); i >= 0 {
+			f.explain(args[i], false)
 		}
-	case function == operators.LogicalOr:
+	case function == operators.LogicalOr && !value:
 		for _, arg := range args {
-			f.isFalse(arg)
+			f.explain(arg, false)
 		}
 	case function == operators.LogicalNot:
-		f.isTrue(args[0])
+		f.explain(args[0], !value)
 	default:
 		f.operands(x)
 	}
-}
-
-// isTrue explains a part that is true, and makes the whole false.
-func (f *finder) isTrue(x ast.Expr) {
-	if isHas(x) {
-		f.operand(fieldOf(x))
-		return
-	}
-	f.operands(x)
 }
 
 // operands adds the values of the target and the arguments of a call.
@@ -136,24 +126,17 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	}
 	scope := f.evaluation.scope
 	part, err := scope.compile(scope.environment.plain, Source{Text: text}, nil)
-	if err != nil || f.evaluation.asksMore(part) {
+	if err != nil || slices.ContainsFunc(part.uses, f.evaluation.asks) {
 		return nil
 	}
-	v, err := f.evaluation.evaluate(part)
-	if err != nil {
-		return nil
-	}
+	v, _ := f.evaluation.evaluate(part)
 	return v
 }
 
-// asksMore reports whether an expression names more than its input.
-func (e *Evaluation) asksMore(x *Expression) bool {
-	for _, name := range x.uses {
-		if _, extra := e.input.Extra[name]; extra || name == authorizerName {
-			return true
-		}
-	}
-	return false
+// asks reports whether a name stands for more than the input.
+func (e *Evaluation) asks(name string) bool {
+	_, extra := e.input.Extra[name]
+	return extra || name == authorizerName
 }
 
 func (f *finder) sourceOf(x ast.Expr) string {
@@ -182,10 +165,10 @@ func summaryOf(v ref.Val) string {
 			return fmt.Sprintf("a list of %v", size.Size().Value())
 		}
 	}
-	if text, ok := v.Value().(string); ok {
+	switch text, isString := v.Value().(string); {
+	case isString:
 		return fmt.Sprintf("%q", shorten(text))
-	}
-	if v == types.NullValue {
+	case v == types.NullValue:
 		return "null"
 	}
 	return shorten(fmt.Sprint(v.Value()))

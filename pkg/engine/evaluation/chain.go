@@ -34,11 +34,11 @@ type chains struct {
 	*Evaluation
 	source   engine.Source
 	programs []propagation
-	rules    []*triggeredRule   // in turn
-	wants    []engine.Selection // what triggers them, without labels
-	own      []engine.Selection // what the rules may change that match it
-	possible bool               // targets may be triggers
-	places   map[engine.ObjectKey]int
+	rules    []*triggeredRule         // in turn
+	wants    []engine.Selection       // what triggers them, without labels
+	own      []engine.Selection       // what the rules may change that match it
+	possible bool                     // targets may be triggers
+	places   map[engine.ObjectKey]int // of triggers, where targets may be triggers
 	first    map[int][]*orderedEffect // of the first pass, by the places of their triggers
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects among which triggers were looked for
@@ -119,13 +119,6 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 		return s.Subresource == "" && slices.ContainsFunc(c.wants, s.MayMeet)
 	})
 	return c
-}
-
-// note keeps the place of a trigger, where targets may be triggers.
-func (c *chains) note(t *triggered) {
-	if c.possible && t.covered {
-		c.places[t.key.Named()] = c.effects.triggers
-	}
 }
 
 // triggeredBy lists the rules that an object may trigger, in turn. Labels do not count.
@@ -407,6 +400,9 @@ func (c *chains) keepFed(f *fed) {
 	c.fed[f.key] = f
 }
 
+// mostByName is how many objects are read by themselves where a listing would have them all.
+const mostByName = 5
+
 // unread are selections of the triggers on which effects may act, as far as they were not read before: one
 // for each, in several listings, where these take fewer requests than one.
 func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
@@ -424,7 +420,7 @@ func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 			kinds = append(kinds, engine.Selection{Group: s.Group, Version: s.Version, Kind: s.Kind})
 		}
 	}
-	if !listed && len(exact) <= readsOfOne {
+	if !listed && len(exact) <= mostByName {
 		return c.narrowed(exact)
 	}
 	kinds = withoutLabels(kinds)

@@ -95,7 +95,11 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 		}
 	}
 	e.world = e.reads.observe(w)
-	e.world.Lack = e.lack
+	e.world.Lack = func(u *engine.UnreadableError) {
+		e.lackedMu.Lock()
+		defer e.lackedMu.Unlock()
+		e.lacked[u.What] = u
+	}
 	e.created = e.asCreated()
 	return e
 }
@@ -116,13 +120,6 @@ func (e *Evaluation) Unreadable() []*engine.UnreadableError {
 		out = append(out, e.lacked[what])
 	}
 	return out
-}
-
-// lack implements World.Lack.
-func (e *Evaluation) lack(u *engine.UnreadableError) {
-	e.lackedMu.Lock()
-	defer e.lackedMu.Unlock()
-	e.lacked[u.What] = u
 }
 
 // Prepare is the first pass: it collects the Effects of all triggers that the
@@ -164,7 +161,9 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 		for _, lanes := range all {
 			for i, t := range lanes {
 				l := e.lanes()[i]
-				l.chains.note(t)
+				if l.chains.possible && t.covered {
+					l.chains.places[t.key.Named()] = l.effects.triggers
+				}
 				l.keep(t)
 			}
 		}
@@ -219,7 +218,7 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	if err != nil {
 		return err
 	}
-	if err := (unvisited{e, visited, emit, areas{}}).run(ctx); err != nil {
+	if err := (unvisited{e, visited, emit}).run(ctx); err != nil {
 		return err
 	}
 	return e.runLeftTriggers(emit)

@@ -1,14 +1,12 @@
 package evaluation_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,106 +96,5 @@ func TestNamedTargetsAreReadSideBySide(t *testing.T) {
 	}
 	if d := gocmp.Diff(want, told(got)); d != "" {
 		t.Error(d)
-	}
-}
-
-// counting counts what is read.
-type counting struct {
-	world
-	forbidden bool // to list
-
-	gets, lists, listed atomic.Int64
-}
-
-func (c *counting) Get(ctx context.Context, k engine.ObjectKey) (*unstructured.Unstructured, error) {
-	if k.Kind == "Namespace" {
-		return nil, nil
-	}
-	c.gets.Add(1)
-	return c.world.Get(ctx, k)
-}
-
-func (c *counting) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	c.lists.Add(1)
-	if c.forbidden {
-		return refuse
-	}
-	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for u, err := range c.world.List(ctx, s) {
-			if c.listed.Add(1); !yield(u, err) {
-				return
-			}
-		}
-	}
-}
-
-// Where rules name many objects of one kind in one namespace, these are listed, as far as this reads less
-// than reading each of them by itself. What comes out is the same.
-func TestManyNamedTargetsAreListed(t *testing.T) {
-	const few, many = 99, 150
-	for name, c := range map[string]struct {
-		kind                string
-		named, others, gone int // others come first in the listing
-		forbidden, streamed bool
-		lists, listed, gets int64
-	}{
-		"all of a namespace":         {named: many, lists: 1, listed: many},
-		"some are not there":         {named: many, gone: 7, lists: 1, listed: many - 7, gets: 7},
-		"beside others":              {named: many, others: 600, lists: 1, listed: many + 600},
-		"beside far more":            {named: many, others: 1000, lists: 1, listed: 5*many + 1, gets: many},
-		"few":                        {named: few, gets: few},
-		"they may not be listed":     {named: many, forbidden: true, lists: 1, gets: many},
-		"Secrets":                    {kind: "Secret", named: many, gets: many},
-		"they have been read":        {named: many, streamed: true},
-		"all but few have been read": {named: many, gone: few, streamed: true, gets: few},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kind := cmp.Or(c.kind, "ConfigMap")
-			object := func(name string, i int) *unstructured.Unstructured {
-				u := configMap(fmt.Sprintf("%s-%04d", name, i))
-				u.SetKind(kind)
-				u.SetNamespace("elsewhere")
-				return u
-			}
-			var scope world
-			r := &counting{forbidden: c.forbidden}
-			for i := range c.others {
-				r.world = append(r.world, object("another", i))
-			}
-			var want []string
-			for i := range c.named {
-				trigger := configMap(fmt.Sprintf("trigger-%04d", c.named-i-1)) // their targets are not in the order of the listing
-				scope = append(scope, trigger)
-				want = append(want, trigger.GetName())
-			}
-			for i := range c.named {
-				if i < c.named-c.gone {
-					r.world = append(r.world, object("far", i))
-				}
-				if n := c.named - i - 1; n < c.named-c.gone {
-					want = append(want, fmt.Sprintf("far-%04d .data.names=trigger-%04d; by log", n, n))
-				} else {
-					want = append(want, fmt.Sprintf("far-%04d failed: the target does not exist: %s \"far-%04d\" not found", n, kind, n))
-				}
-			}
-			if c.streamed {
-				scope, want = append(scope, r.world...), nil
-			}
-			program := eachItsOwn{appender{rule: rule{name: "log", key: "names"}}, kind}
-			e := evaluation.New([]engine.Program{program}, &engine.World{Reader: r}, evaluation.Options{})
-			if err := e.Prepare(t.Context(), scope); err != nil {
-				t.Fatal(err)
-			}
-			var got []*engine.Change
-			if err := e.Run(t.Context(), scope, func(c *engine.Change) error { got = append(got, c); return nil }); err != nil {
-				t.Fatal(err)
-			}
-			if d := gocmp.Diff(want, told(got)); d != "" && !c.streamed {
-				t.Error(d)
-			}
-			if got, want := [3]int64{r.lists.Load(), r.listed.Load(), r.gets.Load()}, [3]int64{c.lists, c.listed, c.gets}; got != want {
-				t.Errorf("listings, objects of them and reads of one: %v, want %v", got, want)
-			}
-		})
 	}
 }

@@ -71,7 +71,6 @@ type unvisited struct {
 	*Evaluation
 	visited keys
 	emit    func(*engine.Change) error
-	areas   areas
 }
 
 func (e unvisited) run(ctx context.Context) error {
@@ -82,9 +81,6 @@ func (e unvisited) run(ctx context.Context) error {
 				return err
 			}
 		}
-	}
-	for _, s := range groups {
-		e.count(s)
 	}
 	var page []subject
 	for _, s := range groups {
@@ -180,11 +176,6 @@ const (
 
 // onPage evaluates subjects side by side, and reports what became of them in their order.
 func (e unvisited) onPage(ctx context.Context, page []subject) error {
-	for i, s := range page {
-		if s.object == nil && !e.visited.has(s.key) {
-			page[i].object = e.listed(ctx, s.key)
-		}
-	}
 	changes := make([]*engine.Change, len(page))
 	err := sideBySide(ctx, max(readers, e.options.Workers), len(page), func(ctx context.Context, i int) (err error) {
 		changes[i], err = e.evaluate(page[i].under(ctx), page[i])
@@ -319,82 +310,4 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 		e.isUnreadable(&engine.UnreadableError{What: c.Subject.String(), Err: cause})
 	}
 	return nil
-}
-
-const (
-	// maxByName is how many objects that rules name in one area are read by themselves.
-	maxByName = 99
-	// readsOfOne is how many objects of a listing take as much as reading one by itself, at least.
-	readsOfOne = 5
-)
-
-// areas are where rules name objects. Where they name many, a listing takes the place of reading each by
-// itself, as far as it may be made. What it does not have is read by itself.
-type areas map[engine.Selection]*area
-
-// area is a kind in a namespace.
-type area struct {
-	named   int                                   // how many objects rules name there
-	listed  bool                                  // or not worth it
-	objects map[string]*unstructured.Unstructured // of the listing, by name
-}
-
-// areaOf is where an object is, as its area is listed.
-func areaOf(k engine.ObjectKey) engine.Selection {
-	return engine.Selection{Group: k.Group, Version: k.Version, Kind: k.Kind, Namespace: k.Namespace}
-}
-
-// count notes the objects that a selection names and that did not stream by. Secrets are read by themselves,
-// so that no others are read, and so is what a Secret names.
-func (e unvisited) count(s *subjects) {
-	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
-		return
-	}
-	for _, k := range e.keys(s) {
-		if k.Namespace == "" || k.Subresource != "" || k.IsSecret() || e.visited.has(k) {
-			continue
-		}
-		at := areaOf(k)
-		if e.areas[at] == nil {
-			e.areas[at] = &area{}
-		}
-		e.areas[at].named++
-	}
-}
-
-// listed returns an object of an area that is listed. It is nil for one that is to be read by itself.
-func (e unvisited) listed(ctx context.Context, k engine.ObjectKey) *unstructured.Unstructured {
-	a := e.areas[areaOf(k)]
-	if a == nil || k.Subresource != "" {
-		return nil
-	}
-	if !a.listed {
-		a.listed = true
-		e.list(ctx, areaOf(k), a)
-	}
-	object := a.objects[k.Name]
-	delete(a.objects, k.Name)
-	return object
-}
-
-// list reads an area, as long as that takes less than reading by itself each object that is named there.
-// Where it fails, reading each object by itself reports why.
-func (e unvisited) list(ctx context.Context, at engine.Selection, a *area) {
-	if a.named <= maxByName {
-		return
-	}
-	a.objects = map[string]*unstructured.Unstructured{}
-	read := 0
-	for u, err := range e.reader.List(ctx, at) {
-		key := engine.ObjectKey{}
-		if err == nil {
-			key = engine.KeyOf(u).Named()
-		}
-		if read++; err != nil || read > a.named*readsOfOne || len(a.objects) == a.named {
-			return
-		}
-		if len(e.effects.named[key]) > 0 && !e.visited.has(key) {
-			a.objects[key.Name] = u
-		}
-	}
 }
