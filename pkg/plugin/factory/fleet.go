@@ -88,10 +88,10 @@ func (f *Fleet) readStdin(more []string) error {
 }
 
 // Fleet returns the run on all clusters.
-func (f *Fleet) Fleet(chosen *flags.Contexts, run func(context.Context, *Member) (int, error)) *FleetRun {
+func (f *Fleet) Fleet(chosen *flags.Contexts) *FleetRun {
 	out := &FleetRun{AtOnce: chosen.AtOnce, ShowSecrets: f.ShowSecrets, Meter: f.progress}
 	for _, name := range f.Contexts {
-		out.Members = append(out.Members, &Member{Name: name, Run: run})
+		out.Members = append(out.Members, &Member{Name: name})
 	}
 	if f.terminal && !f.Quiet {
 		out.Ended = func(m *Member) { fmt.Fprintf(f.Streams.ErrOut, "%s\n", m) }

@@ -3,7 +3,6 @@ package fix
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
@@ -78,7 +76,7 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 				}
 				line := 0 // all of them, in a JSON patch
 				if i < len(documents) && documents[i].Line != nil {
-					line = documents[i].Line(place(documents[i].Object().Object, field.Path))
+					line = documents[i].Line(edit.Field(documents[i].Object().Object, field.Path))
 				}
 				rules[state][line] = append(rules[state][line], field.Rule.String())
 			}
@@ -105,34 +103,6 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 			lines[i] = strings.TrimSuffix(text, "\n") + " " + strings.Join(slices.Compact(named), ", ") + "\n"
 		}
 	}
-}
-
-// place returns a path as the lines of documents are asked for, up to what an object has of it.
-func place(object any, path fieldpath.Path) string {
-	var b strings.Builder
-	for _, e := range path {
-		if e.FieldName == nil {
-			list, _ := object.([]any)
-			i := diff.Index(list, e)
-			if i < 0 {
-				break
-			}
-			fmt.Fprintf(&b, "[%d]", i)
-			object = list[i]
-			continue
-		}
-		fields, _ := object.(map[string]any)
-		below, has := fields[*e.FieldName]
-		if !has {
-			break
-		}
-		if b.Len() > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(*e.FieldName)
-		object = below
-	}
-	return b.String()
 }
 
 // shownPath returns a path relative to the working directory, if it is below that.

@@ -64,12 +64,7 @@ func (f *Evaluate) AddExpandFlag(flags *pflag.FlagSet) {
 
 // AddQuietFlag registers the flag of the commands that show progress.
 func (f *Evaluate) AddQuietFlag(flags *pflag.FlagSet) {
-	AddQuietFlag(flags, &f.Quiet)
-}
-
-// AddQuietFlag registers -q.
-func AddQuietFlag(flags *pflag.FlagSet, to *bool) {
-	flags.BoolVarP(to, "quiet", "q", false, "Print no progress and no warnings on standard error, only errors.")
+	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "Print no progress and no warnings on standard error, only errors.")
 }
 
 // Validate returns an error for flags that contradict each other.

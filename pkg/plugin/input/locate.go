@@ -48,7 +48,7 @@ func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 		}
 		for _, root := range document.Content {
 			out[c.line(root)] = root
-			if items := member(root, "items"); items != nil {
+			if items := Member(root, "items"); items != nil {
 				for _, item := range items.Content {
 					out[c.line(item)] = item
 				}
@@ -57,8 +57,8 @@ func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 	}
 }
 
-// member returns a value of a mapping; nil if there is none.
-func member(n *yamlv3.Node, key string) *yamlv3.Node {
+// Member returns a value of a mapping; nil if there is none.
+func Member(n *yamlv3.Node, key string) *yamlv3.Node {
 	if n.Kind != yamlv3.MappingNode {
 		return nil
 	}

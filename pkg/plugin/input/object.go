@@ -214,7 +214,7 @@ var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 func decodeList(p part, aliases *int) (value, bool) {
 	at := itemsLine.FindIndex(p.text)
 	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) ||
-		otherBreaks(p.text) {
+		HasOtherBreaks(p.text) {
 		return value{}, false
 	}
 	elements, first, end := cutElements(p.from(at[1]))
@@ -240,14 +240,9 @@ func decodeList(p part, aliases *int) (value, bool) {
 	return whole, true
 }
 
-// otherBreaks reports whether YAML sees the end of a line in a text where a file has none.
-func otherBreaks(text []byte) bool {
-	for _, b := range []string{"\u0085", "\u2028", "\u2029"} {
-		if bytes.Contains(text, []byte(b)) {
-			return true
-		}
-	}
-	return bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
+// HasOtherBreaks reports whether YAML sees the end of a line in a text where a file has none.
+func HasOtherBreaks(text []byte) bool {
+	return bytes.ContainsAny(text, "\u0085\u2028\u2029") || bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
 // cutElements cuts the sequence in a text into its elements, and returns where the first of them begins, and

@@ -112,7 +112,7 @@ func (c *converter) errorf(n *yamlv3.Node, format string, args ...any) error {
 
 // itemLines notes where the elements of the "items" of a mapping stand.
 func (c *converter) itemLines(root *yamlv3.Node) (lines []int) {
-	if items := member(root, "items"); items != nil {
+	if items := Member(root, "items"); items != nil {
 		for _, item := range items.Content {
 			lines = append(lines, c.line(item))
 		}

@@ -92,7 +92,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Write.AddJournalFlags(set)
 	f.Client.AddFlags(set)
 	f.Objects.AddKindsFlags(set)
-	flags.AddQuietFlag(set, &f.Quiet)
+	f.AddQuietFlag(set)
 	set.Bool("skip-managed", false, "Leave out what others manage, as preview does.")
 	set.BoolVar(&f.Spec.Drift, "exit-code", false, "Let the Job of a preview fail when something would change.")
 	f.Report.AddClusterFlag(set)

@@ -26,7 +26,7 @@ type ClusterRuns struct {
 func ReadClusters(w *factory.Fleet, chosen *flags.Contexts,
 	run func(context.Context, *factory.Member, *factory.Factory) (int, error),
 ) *ClusterRuns {
-	all := w.Fleet(chosen, nil)
+	all := w.Fleet(chosen)
 	for _, m := range all.Members {
 		var at *factory.Factory
 		m.Answers = func(ctx context.Context) (err error) {

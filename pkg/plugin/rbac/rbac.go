@@ -89,7 +89,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 	f.Policies.AddStrictFlag(c.Flags())
 	f.Client.AddFlags(c.Flags())
 	f.Objects.AddKindsFlags(c.Flags())
-	flags.AddQuietFlag(c.Flags(), &f.Quiet)
+	f.AddQuietFlag(c.Flags())
 	c.Flags().StringVar(&f.For, "for", f.For, "What the permissions are for: preview, explain of the types named, or apply.")
 	flags.AddValidateFlag(c.Flags(), &f.Validation, `With "server", a preview may send dry runs, as it does with --validate=server or --save: these take the permission to patch, so that its users may write, too.`)
 	c.Flags().StringSliceVar(&f.Objects.Namespaces, "namespaces", nil, "Keep to these namespaces, such as --namespaces a,b,c, as a run with the same flag does; with a wildcard, a run lists the objects of all.")

@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix/edit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
@@ -48,11 +47,12 @@ func (j *judge) result(ctx context.Context, r *result) {
 		return isPolicy(r.policy)(refOf(d))
 	}); {
 	case !found:
-		text := fmt.Sprintf("there is no policy %s in the files of the test", r.policy)
-		if meant := engine.Nearest(r.policy, j.policyNames()); meant != "" {
-			text += fmt.Sprintf("; did you mean %s?", meant)
+		var names []string
+		for _, d := range j.policies {
+			names = append(names, d.Key.Name)
 		}
-		j.add(r, output.Tested{Verdict: output.NotRun, Text: text})
+		text := fmt.Sprintf("there is no policy %s in the files of the test", r.policy)
+		j.add(r, output.Tested{Verdict: output.NotRun, Text: text + didYouMean(r.policy, names)})
 		return
 	case j.isBroken(r.policy, stand):
 		j.add(r, output.Tested{Verdict: output.NotRun, Text: "the policy does not compile"})
@@ -103,16 +103,6 @@ func (j *judge) isBroken(policy string, stand *standing) bool {
 	}
 	_, name, found := strings.Cut(policy, "/")
 	return j.broken[policy] || found && j.broken[name]
-}
-
-func (j *judge) policyNames() func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, d := range j.policies {
-			if !yield(d.Key.Name) {
-				return
-			}
-		}
-	}
 }
 
 // notOurs says why a result is of a rule that does not mutate; empty if it does, or there is no such policy.
@@ -171,11 +161,15 @@ func (j *judge) lacks(r *result) string {
 		}
 		names = append(names, own...)
 	}
-	text := fmt.Sprintf("the policy has no rule %s that mutates", r.rule)
-	if meant := engine.Nearest(r.rule, slices.Values(names)); meant != "" {
-		text += fmt.Sprintf("; did you mean %s?", meant)
+	return fmt.Sprintf("the policy has no rule %s that mutates", r.rule) + didYouMean(r.rule, names)
+}
+
+// didYouMean asks for the nearest of some names; empty where none is near.
+func didYouMean(name string, among []string) string {
+	if meant := engine.Nearest(name, slices.Values(among)); meant != "" {
+		return fmt.Sprintf("; did you mean %s?", meant)
 	}
-	return text
+	return ""
 }
 
 // objectsOf returns the objects that a result is about: those of each name, or all; of its kind, if some are.
@@ -200,18 +194,11 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 		if len(keys) > 0 {
 			add(keys)
 		} else {
-			text := fmt.Sprintf("no object of the test is called %s", p.text)
-			names := func(yield func(string) bool) {
-				for _, key := range all {
-					if !yield(key.Name) || key.Namespace != "" && !yield(key.Namespace+"/"+key.Name) {
-						return
-					}
-				}
+			var names []string
+			for _, key := range all {
+				names = append(names, key.Name, strings.TrimPrefix(key.Namespace+"/"+key.Name, "/"))
 			}
-			if meant := engine.Nearest(p.text, names); meant != "" {
-				text += fmt.Sprintf("; did you mean %s?", meant)
-			}
-			missing = append(missing, text)
+			missing = append(missing, fmt.Sprintf("no object of the test is called %s", p.text)+didYouMean(p.text, names))
 		}
 	}
 	for _, p := range r.names {
@@ -454,10 +441,9 @@ func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine
 	t.Places = []string{wanted.Origin}
 	for i := range fields {
 		place := wanted.Origin
-		if pointer, ok := diff.Pointer(want.Object, fields[i].Path); ok && wanted.Line != nil {
-			place = placeOf(wanted, pointer)
-		} else if pointer, ok := diff.Pointer(is.Object, fields[i].Path); ok && wanted.Line != nil {
-			place = placeOf(wanted, pointer)
+		if wanted.Line != nil {
+			e := engine.CompileError{Origin: wanted.Origin, Line: wanted.Line(edit.Field(want.Object, fields[i].Path))}
+			place = e.Place()
 		}
 		t.Places = append(t.Places, place)
 	}
@@ -472,20 +458,6 @@ func orderCounts(p fieldpath.Path) bool {
 	return slices.ContainsFunc(p, func(e fieldpath.PathElement) bool {
 		return e.FieldName != nil && (*e.FieldName == "env" || *e.FieldName == "initContainers")
 	})
-}
-
-// placeOf is FILE:LINE of what a JSON pointer leads to, or of the part of it that is there.
-func placeOf(d *engine.Document, pointer string) string {
-	var field strings.Builder
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if _, err := strconv.Atoi(token); err == nil {
-			field.WriteString("[" + token + "]")
-			continue
-		}
-		field.WriteString("." + jsonpointer.Unescape(token))
-	}
-	e := engine.CompileError{Origin: d.Origin, Line: d.Line(strings.TrimPrefix(field.String(), "."))}
-	return e.Place()
 }
 
 // tidied is an object without nulls, empty mappings and empty lists, in memory of its own.

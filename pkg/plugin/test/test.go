@@ -3,17 +3,16 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -23,7 +22,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Flags are what a user types after test.
@@ -191,32 +192,42 @@ func (o *Options) run(ctx context.Context) (int, error) {
 		return process.ExitNothing, fmt.Errorf("%w: no file is called %s in %s; --file-name takes another name", errNoTest, o.name, engine.Few(o.paths))
 	}
 	total := output.Tests{Results: map[output.TestVerdict]int{}}
-	foreign := 0
-	for found, err := range sideBySide(ctx, files, o.file) {
-		if err != nil {
-			return process.Ended(err, "the run", total.Tests, o.Printer)
-		}
-		total.Tests += found.tests
-		for _, problem := range found.errs {
-			total.Problems++
-			fmt.Fprintf(o.factory.Streams.ErrOut, "error: %v\n", problem)
-			if err := o.Printer.Print(output.Problem{Err: problem}); err != nil {
-				return process.ExitIncomplete, err
+	var broken error
+	err = write.ForEach(len(files), runtime.GOMAXPROCS(0)+1,
+		func(i int) (outcome, error) { return o.file(ctx, files[i]) },
+		func(_ int, found outcome) (enough bool) {
+			if ctx.Err() == nil {
+				broken = o.print(found, &total)
 			}
-		}
-		for _, t := range found.results {
-			if total.Results[t.Verdict]++; t.Foreign {
-				foreign++
-			}
-			if err := o.Printer.Print(t); err != nil {
-				return process.ExitIncomplete, err
-			}
-		}
+			return ctx.Err() != nil || broken != nil
+		})
+	switch {
+	case ctx.Err() != nil:
+		return process.Ended(context.Cause(ctx), "the run", total.Tests, o.Printer)
+	case err != nil:
+		return process.Ended(err, "the run", total.Tests, o.Printer)
+	case broken != nil:
+		return process.ExitIncomplete, broken
 	}
 	if err := errors.Join(o.Printer.Print(total), o.Printer.Close()); err != nil {
 		return process.ExitIncomplete, err
 	}
 	return code(&total, o.chosen != nil)
+}
+
+// print prints what came of the tests of a file, and counts it.
+func (o *Options) print(found outcome, total *output.Tests) error {
+	total.Tests += found.tests
+	for _, problem := range found.errs {
+		total.Problems++
+		fmt.Fprintf(o.factory.Streams.ErrOut, "error: %v\n", problem)
+	}
+	err := preview.PrintProblems(o.Printer, found.errs)
+	for _, t := range found.results {
+		total.Results[t.Verdict]++
+		err = cmp.Or(err, o.Printer.Print(t))
+	}
+	return err
 }
 
 // code returns the exit code of tests that were run.
@@ -239,50 +250,6 @@ type outcome struct {
 	tests   int
 	results []output.Tested
 	errs    []error
-}
-
-// sideBySide runs a function on all items side by side, and yields what it returns in their order. An error ends
-// the run.
-func sideBySide[T, R any](ctx context.Context, items []T,
-	run func(context.Context, T) (R, error),
-) iter.Seq2[R, error] {
-	return func(yield func(R, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		group, ctx := errgroup.WithContext(ctx)
-		defer group.Wait() //nolint:errcheck // each error is yielded
-		out := make([]chan R, len(items))
-		for i := range out {
-			out[i] = make(chan R, 1)
-		}
-		group.SetLimit(runtime.GOMAXPROCS(0) + 1)
-		group.Go(func() error {
-			for i, item := range items {
-				group.Go(func() error {
-					r, err := run(ctx, item)
-					out[i] <- r
-					return err
-				})
-			}
-			return nil
-		})
-		for i := range out {
-			var none R
-			select {
-			case r := <-out[i]:
-				if err := context.Cause(ctx); err != nil {
-					yield(none, err)
-					return
-				}
-				if !yield(r, nil) {
-					return
-				}
-			case <-ctx.Done():
-				yield(none, context.Cause(ctx))
-				return
-			}
-		}
-	}
 }
 
 // chooses reports whether --run chooses what has a title in a test of a file. Of a test that cannot be run, it

@@ -150,7 +150,7 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 		changed := slices.ContainsFunc(documents[:len(objects)], func(d Document) bool {
 			return !diff.Same(d.Before, d.After)
 		})
-		if changed && e.otherBreaks() {
+		if changed && input.HasOtherBreaks(e.part.Text) {
 			return nil, nil, e.errorf(root, "it has line breaks of YAML that are not those of a file: write them as escapes")
 		}
 		for i, n := range objects {
@@ -198,13 +198,6 @@ func (e *editor) parse() (roots []*yamlv3.Node, err error) {
 	return roots, nil
 }
 
-// otherBreaks reports whether YAML sees the end of a line where a file has none.
-func (e *editor) otherBreaks() bool {
-	text := e.part.Text
-	return bytes.ContainsAny(text, "\u0085\u2028\u2029") ||
-		bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
-}
-
 // escapes are those of JSON that YAML does not have. Only the places of values are read of what stands there.
 var escapes = regexp.MustCompile(`\\(?:/|u[0-9A-Fa-f]{4})`)
 
@@ -214,7 +207,7 @@ func flatten(n *yamlv3.Node) []*yamlv3.Node {
 	if at.Kind == yamlv3.AliasNode {
 		at = at.Alias
 	}
-	kind, items := member(at, "kind"), member(at, "items")
+	kind, items := input.Member(at, "kind"), input.Member(at, "items")
 	isList := kind != nil && strings.HasSuffix(kind.Value, "List") && items != nil &&
 		items.Kind == yamlv3.SequenceNode
 	switch {
@@ -228,17 +221,6 @@ func flatten(n *yamlv3.Node) []*yamlv3.Node {
 		return nil
 	}
 	return []*yamlv3.Node{n}
-}
-
-func member(n *yamlv3.Node, key string) *yamlv3.Node {
-	if n.Kind == yamlv3.MappingNode {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == key {
-				return n.Content[i+1]
-			}
-		}
-	}
-	return nil
 }
 
 func (e *editor) errorf(n *yamlv3.Node, format string, args ...any) *Error {

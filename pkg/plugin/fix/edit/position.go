@@ -2,10 +2,14 @@ package edit
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // start returns the offset of a node, with its anchor and its tag.
@@ -226,4 +230,32 @@ func (e *editor) comments(start, end int) bool {
 		}
 	}
 	return false
+}
+
+// Field returns a path as engine.Document.Line takes it, up to what an object has of it.
+func Field(object any, path fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range path {
+		if e.FieldName == nil {
+			list, _ := object.([]any)
+			i := diff.Index(list, e)
+			if i < 0 {
+				break
+			}
+			fmt.Fprintf(&b, "[%d]", i)
+			object = list[i]
+			continue
+		}
+		fields, _ := object.(map[string]any)
+		below, has := fields[*e.FieldName]
+		if !has {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(*e.FieldName)
+		object = below
+	}
+	return b.String()
 }

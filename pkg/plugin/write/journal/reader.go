@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
@@ -42,17 +43,15 @@ func (j *Journal) HoldsSecrets() bool {
 
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
-	// Entry is as it was planned; nil at a glance.
+	// Entry is as it was planned.
 	*plan.Entry
 	// Attempts has the last request to each endpoint of which it is not known what the server did, and
-	// Results what came of the entry, in their order. At a glance they say no more than how far the entry
-	// came.
+	// Results what came of the entry, in their order.
 	Attempts []Attempt
 	Results  []Result
 	// Applied reports that one of the requests was a server-side apply.
 	Applied bool
 
-	object     any      // which it is
 	superseded bool     // a later run of the same watch planned a change of the object again
 	doubt      []string // subresources with an attempt and no result after it
 }
@@ -144,26 +143,19 @@ func open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Glance is Read without the contents of entries, attempts and results: it returns
-// which run it is and how far its entries have come, in a fraction of the time. Anybody
-// may have written it.
+// Glance is Read for a journal that is shown, and not taken up: anybody may have written it.
 func Glance(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	p := parser{Journal: Journal{Path: path}, brief: true, seen: map[any]int{}}
-	return p.parse(f)
+	return Parse(path, f)
 }
 
 // Parse reads a journal from in; the path is for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
-	p := parser{Journal: Journal{Path: path}, seen: map[any]int{}}
-	return p.parse(in)
-}
-
-func (p *parser) parse(in io.Reader) (*Journal, error) {
+	p := parser{Journal: Journal{Path: path}, seen: map[engine.ObjectKey]int{}}
 	lines := bufio.NewReader(in)
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
@@ -189,9 +181,8 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 // parser builds a journal record by record.
 type parser struct {
 	Journal
-	brief bool        // leave out the contents
-	seen  map[any]int // the last entry of each object
-	from  int         // the first entry of this run, of several of a watch
+	seen map[engine.ObjectKey]int // the last entry of each object
+	from int                      // the first entry of this run, of several of a watch
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
@@ -221,10 +212,11 @@ func (p *parser) line(text []byte) error {
 			return err
 		}
 	}
-	if p.brief {
-		return p.record(readBrief(text))
+	r, err := readRecord(text)
+	if err != nil {
+		return err
 	}
-	return p.record(readRecord(text))
+	return p.record(r)
 }
 
 // checkFormat returns an error for the header of a journal that another version wrote.
@@ -241,10 +233,7 @@ func checkFormat(text []byte) error {
 }
 
 // record takes a record that was read.
-func (p *parser) record(r *record, err error) error {
-	if err != nil {
-		return err
-	}
+func (p *parser) record(r *record) error {
 	n := 0
 	for _, set := range []bool{
 		r.Header != nil, r.Planned != nil, r.Begin != nil, r.Attempt != nil,
@@ -288,7 +277,7 @@ func (p *parser) take(r *record) error {
 		}
 		return p.Header.Run.Validate()
 	case r.Planned != nil:
-		return p.plan(r.Planned, r.object)
+		return p.plan(r.Planned)
 	case r.Begin != nil:
 		if p.Begun || r.Begin.Entries != len(p.Entries) {
 			return errOrder
@@ -307,17 +296,14 @@ func (p *parser) take(r *record) error {
 }
 
 // plan takes a planned entry. After the end of a run, a watch begins another one.
-func (p *parser) plan(e *plan.Entry, object string) error {
+func (p *parser) plan(e *plan.Entry) error {
 	switch {
 	case p.End != nil:
 		p.Begun, p.End, p.from = false, nil, len(p.Entries)
 	case p.Begun:
 		return errOrder
 	}
-	var key any = object
-	if !p.brief {
-		key = e.Object.Named()
-	}
+	key := e.Object.Named()
 	if i, known := p.seen[key]; known {
 		if i >= p.from {
 			return fmt.Errorf("%s: %w", key, plan.ErrTwice)
@@ -325,11 +311,7 @@ func (p *parser) plan(e *plan.Entry, object string) error {
 		p.Entries[i].superseded = true
 	}
 	p.seen[key] = len(p.Entries)
-	if p.brief {
-		p.Entries = append(p.Entries, Entry{object: key})
-		return nil
-	}
-	p.Entries = append(p.Entries, Entry{Entry: e, object: key})
+	p.Entries = append(p.Entries, Entry{Entry: e})
 	return e.Validate() // which gives the fields their values
 }
 
@@ -373,7 +355,7 @@ func (p *parser) check(entry int, subresource string) error {
 		return errOrder
 	case entry < 0 || entry >= len(p.Entries):
 		return errors.New("no such entry")
-	case p.brief, subresource == "": // a glance does not read of what kind the object is
+	case subresource == "":
 		return nil
 	}
 	object := &p.Entries[entry].Object
@@ -382,44 +364,4 @@ func (p *parser) check(entry int, subresource string) error {
 		return errors.New("its entry is not sent to that subresource")
 	}
 	return nil
-}
-
-// briefRecord is a record without its contents, which the first format had in another form.
-type briefRecord struct {
-	record
-	Planned *struct {
-		Object json.RawMessage `json:"object"`
-	} `json:"planned"`
-	Attempt *struct {
-		Attempt
-		noContents
-	} `json:"attempt"`
-	Result *struct {
-		Result
-		noContents
-	} `json:"result"`
-}
-
-// noContents hides the diff.Partial of a record.
-type noContents struct {
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
-	Fields json.RawMessage `json:"fields"`
-}
-
-func readBrief(text []byte) (*record, error) {
-	var b briefRecord
-	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, err
-	}
-	if b.Planned != nil {
-		b.record.Planned, b.object = &plan.Entry{}, string(b.Planned.Object)
-	}
-	if b.Attempt != nil {
-		b.record.Attempt = &b.Attempt.Attempt
-	}
-	if b.Result != nil {
-		b.record.Result = &b.Result.Result
-	}
-	return &b.record, nil
 }
