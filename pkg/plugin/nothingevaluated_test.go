@@ -1,9 +1,6 @@
 package plugin_test
 
 import (
-	"cmp"
-	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,73 +212,5 @@ func runs(t *testing.T, command string, code int, says string) {
 	got, out, errOut := runCommand(t, strings.Fields(command)...)
 	if got != code || !strings.Contains(out+errOut, says) {
 		t.Errorf("exit code %d, want %d, and that it says %q:\n%s%s", got, code, says, out, errOut)
-	}
-}
-
-// With a server, what was not evaluated is as little "nothing would change".
-func TestNothingEvaluatedOnServer(t *testing.T) {
-	t.Chdir(manifests(t))
-	const (
-		configMaps = "/api/v1/namespaces/default/configmaps"
-		down       = `"groups": [{"name": "example.com", "versions": [{"groupVersion": "example.com/v1", "version": "v1"}], "preferredVersion": {"groupVersion": "example.com/v1", "version": "v1"}}]`
-		aggregated = `{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": [%s]}`
-		stale      = `{"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "freshness": "Stale"}]}`
-		core       = `{"metadata": {"name": ""}, "versions": [{"version": "v1", "freshness": "Current", "resources": [
-			{"resource": "configmaps", "responseKind": {"version": "v1", "kind": "ConfigMap"}, "scope": "Namespaced", "singularResource": "configmap", "verbs": ["get", "list"]},
-			{"resource": "namespaces", "responseKind": {"version": "v1", "kind": "Namespace"}, "scope": "Cluster", "singularResource": "namespace", "verbs": ["get", "list"]}]}]}`
-		none = `{"apiVersion": "v1", "kind": "ConfigMapList", "items": []}`
-	)
-	usual := discovery("v1 configmaps ConfigMap get,list", "v1 namespaces Namespace get,list cluster")
-	for _, path := range []string{"/api/v1/namespaces/default", "/api/v1/namespaces", configMaps} {
-		usual[path] = apiAnswers()[path]
-	}
-	legacy := map[string]string{"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", ` + down + `}`}
-	modern := map[string]string{"/api": fmt.Sprintf(aggregated, core), "/apis": fmt.Sprintf(aggregated, stale)}
-	for name, c := range map[string]struct {
-		command string
-		answers map[string]string
-		code    int
-		says    string
-	}{
-		"a change":                    {"preview -p known.yaml", nil, 1, "1 would change"},
-		"no object":                   {"preview -p known.yaml", map[string]string{configMaps: none}, 0, "1 rule matched no object: kyverno "},
-		"no object, strictly":         {"preview -p known.yaml --strict", map[string]string{configMaps: none}, 3, "known/r matches no object of the run"},
-		"a listing that is not there": {"preview -p known.yaml", map[string]string{configMaps: ""}, 2, "cannot read configmaps in namespace default"},
-		"an object for a list":        {"preview -p known.yaml", map[string]string{configMaps: `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}`}, 2, "the answer is no list"},
-		"a misspelt kind":             {"preview -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap", so this has no effect; did you mean "ConfigMap"?`},
-		"a kind of another server":    {"preview -p other.yaml", nil, 3, `the server has no kind "Deployment"`},
-		"one that is allowed":         {"preview -p other.yaml --allow-unknown-kinds=Deployment", nil, 0, "1 rule matched no object: kyverno "},
-		"nothing is written":          {"apply-existing --yes -p lower.yaml -p known.yaml", nil, 2, "error: nothing was written: 1 error in policies"},
-		"policies of the cluster":     {"policies --from-cluster -p lower.yaml", nil, 3, `error: lower.yaml:8: ClusterPolicy lower, rule r: spec.rules[0].match.any[0].resources.kinds[0]: the server has no kind "configmap"`},
-		"a group is down":             {"preview -p beside.yaml", legacy, 3, `the server has no kind "Widget", so this has no effect; it may be among those that the server does not list now: example.com/v1: `},
-		"a group is stale":            {"preview -p beside.yaml", modern, 3, `it may be among those that the server does not list now: example.com/v1: stale GroupVersion discovery`},
-		"everything of it":            {"preview -p everything.yaml", legacy, 3, "error: cannot read the kinds of example.com/v1: "},
-		"everything, stale":           {"preview -p everything.yaml", modern, 3, "error: cannot read the kinds of example.com/v1: stale"},
-		"everything of another group": {"preview -p core.yaml", modern, 1, "2 would change"},
-		"a type of everything":        {"preview configmaps -p everything.yaml", modern, 1, "1 would change"},
-		"kinds that are not affected": {"preview -p known.yaml", modern, 1, "1 would change"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			useServer(t, serve(t, nil, func(w http.ResponseWriter, r *http.Request) {
-				answer, ok := c.answers[r.URL.Path]
-				if !ok {
-					answer = usual[r.URL.Path]
-				}
-				if strings.Contains(answer, "APIGroupDiscoveryList") {
-					w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-				}
-				if answer == "" {
-					code := http.StatusNotFound
-					if strings.HasPrefix(r.URL.Path, "/apis/example.com") {
-						code = http.StatusServiceUnavailable
-					}
-					w.WriteHeader(code)
-					answer = fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": %q, "code": %d}`,
-						cmp.Or(strings.ReplaceAll(http.StatusText(code), " ", ""), "NotFound"), code)
-				}
-				fmt.Fprint(w, answer)
-			}))
-			runs(t, c.command, c.code, c.says)
-		})
 	}
 }

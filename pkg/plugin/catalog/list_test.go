@@ -18,7 +18,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/catalog"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
@@ -157,67 +156,6 @@ func fields(v any, parent, below string, into map[string]bool) {
 		for _, value := range v {
 			fields(value, parent, below, into)
 		}
-	}
-}
-
-// Whatever a language writes, a kind reads the same in every row.
-func TestBuilderNamesKinds(t *testing.T) {
-	crd := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "services.serving.example"},
-		"spec": map[string]any{
-			"group": "serving.example", "scope": "Namespaced", "names": map[string]any{"kind": "Service", "plural": "services", "singular": "service"},
-			"versions": []any{map[string]any{"name": "v1"}},
-		},
-	}}
-	kinds, err := snapshot.Load(nil, snapshot.Options{World: engine.Documents(crd)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name    string
-		matches engine.Selection
-		want    []string
-	}{
-		{"a kind of a group", engine.Selection{Group: "apps", Version: "v1", Kind: "Deployment"}, []string{"apps/Deployment"}},
-		{"a resource", engine.Selection{Group: "apps", Kind: "*", Resource: "deployments", Namespace: "shop"}, []string{"apps/Deployment in shop"}},
-		{"a kind of any group", engine.Selection{Group: "*", Version: "*", Kind: "Deployment"}, []string{"apps/Deployment"}},
-		{"a kind of any group, of which there are two", engine.Selection{Group: "*", Version: "*", Kind: "Service"}, []string{"Service", "serving.example/Service"}},
-		{"a kind of the core group alone", engine.Selection{Version: "v1", Kind: "Service"}, []string{"Service"}},
-		{"an unknown resource", engine.Selection{Group: "a.example", Kind: "*", Resource: "widgets"}, []string{"widgets.a.example"}},
-		{"all of a group", engine.Selection{Group: "apps", Kind: "*", Resource: "*"}, []string{"apps/*"}},
-		{"everything", engine.Selection{Group: "*", Kind: "*"}, []string{"*"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := catalog.NewBuilder()
-			b.Mapper = kinds.Mapper()
-			b.Policy("kyverno", clusterPolicy("a"))
-			d := ruleOf("a")
-			d.Matches = []engine.Selection{c.matches}
-			b.Rule(d)
-			got := b.List().Policies[0].Rules[0].Matches
-			slices.Sort(got)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error("-want +got:\n" + diff)
-			}
-		})
-	}
-}
-
-// Hundreds of installed policies are hundreds of objects and one thing to know.
-func TestPrintDeprecationsOnce(t *testing.T) {
-	b := catalog.NewBuilder()
-	for _, name := range []string{"a", "b", "c"} {
-		b.Policy("kyverno", clusterPolicy(name))
-		if name != "c" {
-			b.Rule(ruleOf(name))
-		}
-	}
-	b.Idle(312)
-	_, notes, _ := strings.Cut(printed(t, formats.Table, b.List()), "\n\n")
-	want := "deprecated: 2 objects of kind ClusterPolicy: ClusterPolicy leaves Kyverno in 1.20; MutatingPolicy of policies.kyverno.io/v1 takes its place\n" +
-		"note: left out, without a rule that mutates: 312 installed policies\n"
-	if diff := cmp.Diff(want, notes); diff != "" {
-		t.Error("-want +got:\n" + diff)
 	}
 }
 

@@ -45,17 +45,6 @@ func TestKustomizeErrorsQuoteNoSecrets(t *testing.T) {
 	}
 }
 
-// What holds no Secret is quoted.
-func TestKustomizeErrorsQuoteOthers(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "kustomization.yaml"), "resources: [c.yaml]\n")
-	write(t, filepath.Join(dir, "c.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: !!int seven}}\n")
-	err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { return true })
-	if err == nil || !strings.Contains(err.Error(), "`seven`") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestKustomizationsFetchNothing tries what kustomize would clone or fetch, in each place, beside a
 // git that notes that it was called.
 func TestKustomizationsFetchNothing(t *testing.T) {
@@ -100,19 +89,4 @@ func TestKustomizationsFetchNothing(t *testing.T) {
 		t.Errorf("git was called: %s", text)
 	}
 	t.Logf("%d kustomizations", tried)
-}
-
-func TestKustomizationsReadWhatIsThere(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"a@b.yaml", "github.com.yaml", "https.yaml", "./github.com/x.yaml"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, name), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n")
-		write(t, filepath.Join(dir, "kustomization.yaml"), "resources: ["+name+"]\ncommonAnnotations: {home: https://github.com/a/b}\n")
-		n := 0
-		if err := (&Reader{}).readKustomization(t.Context(), Files{Kustomize: dir}, func(engine.Document, error) bool { n++; return true }); err != nil || n != 1 {
-			t.Errorf("%s: %d objects, error %v", name, n, err)
-		}
-	}
 }
