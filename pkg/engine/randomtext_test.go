@@ -17,22 +17,6 @@ func matches(pattern, text string) bool {
 	return regexp.MustCompilePOSIX("^(" + pattern + ")$").MatchString(text)
 }
 
-func TestTextMatchesItsPattern(t *testing.T) {
-	for _, pattern := range []string{
-		"", "a", "abc", "[0-9a-z]{8}", "a*b+c?", "(x|y){2,4}-[^a-z]", "(ab|cd)+x?", "(|a)", "^anchored$", "[^a-z]{5}", "[[:alpha:]]{3}",
-		".{4}", ".{1,}", "a{2,}", "x{2,4}y{3,}", "x{0}", "[äö]", "é+", `\.\x41\t\n`, `[\x01-\x1f]{3}`, `[\x{d000}-\x{e000}]{20}`, "a**", "a+?",
-	} {
-		for seed := range uint64(50) {
-			text, err := engine.NewRandom(seed).Text(pattern)
-			if err != nil {
-				t.Errorf("%q: %v", pattern, err)
-			} else if !matches(pattern, text) {
-				t.Errorf("%q gives %q, which does not match", pattern, text)
-			}
-		}
-	}
-}
-
 // What names no upper bound repeats ten times, counted as goregen counts its 4,096.
 func TestRepetitionsAreBounded(t *testing.T) {
 	for pattern, want := range map[string]struct{ least, most int }{
@@ -65,25 +49,6 @@ func TestClassesPreferPrintableCharacters(t *testing.T) {
 				t.Errorf("%q gives %q", pattern, text)
 			}
 		}
-	}
-}
-
-func TestSeriesBelongsToItsSeed(t *testing.T) {
-	series := func(seed uint64) (first, second string) {
-		source := engine.NewRandom(seed)
-		first, _ = source.Text("[a-z]{20}")
-		second, _ = source.Text("[a-z]{20}")
-		return first, second
-	}
-	first, second := series(1)
-	if again, alsoSecond := series(1); first != again || second != alsoSecond {
-		t.Errorf("one seed gives %s and %s, then %s and %s", first, second, again, alsoSecond)
-	}
-	if other, _ := series(2); first == other {
-		t.Errorf("two seeds give %s", first)
-	}
-	if first == second {
-		t.Errorf("the series repeats %s", first)
 	}
 }
 
@@ -126,8 +91,13 @@ func TestTextsAreBounded(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, pattern := range []string{"[a-z]{3}", "(a|b)*", "^x$", "[^a]", `\x{d7ff}`, "a{2,}", "é", "(((a*)*)*)*", "a+?", "a|"} {
-		f.Add(pattern, uint64(1))
+	for _, pattern := range []string{
+		"[a-z]{3}", "(a|b)*", "^x$", "[^a]", `\x{d7ff}`, "a{2,}", "é", "(((a*)*)*)*", "a+?", "a|", "a*b+c?", "(x|y){2,4}-[^a-z]", "(|a)",
+		"[[:alpha:]]{3}", ".{4}", "x{2,4}y{3,}", "x{0}", "[äö]", `\.\x41\t\n`, `[\x01-\x1f]{3}`, `[\x{d000}-\x{e000}]{20}`,
+	} {
+		for seed := range uint64(5) {
+			f.Add(pattern, seed)
+		}
 	}
 	f.Fuzz(func(t *testing.T, pattern string, seed uint64) {
 		text, err := engine.NewRandom(seed).Text(pattern)

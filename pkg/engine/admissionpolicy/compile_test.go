@@ -65,26 +65,6 @@ func compiled(t *testing.T, policies []byte) string {
 	return b.String()
 }
 
-func TestCompileChosen(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/denied.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := admissionpolicy.New().Compile(engine.Compilation{
-		Documents: documents(t, archive.Files[0].Data), Rules: engine.RuleFilter{Skip: []string{"b-fails"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, r := range program.Rules() {
-		names = append(names, r.Policy)
-	}
-	if diff := cmp.Diff([]string{"a-labels", "c-condition"}, names); diff != "" {
-		t.Error("(-want +got):\n" + diff)
-	}
-}
-
 func TestSelections(t *testing.T) {
 	for name, c := range map[string]struct {
 		constraints string

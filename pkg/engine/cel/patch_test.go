@@ -70,29 +70,13 @@ func TestApplyConfigurations(t *testing.T) {
 		atomics    bool
 		outcome
 	}{
-		"list items are merged by their keys": {
-			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', env: [Object.spec.containers.env{name: 'B', value: 'b'}]}]}}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}, {name: B, value: b}]}]}"},
-		},
 		"a new item comes last": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'side', image: 'side:1'}]}}",
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}, {name: side, image: 'side:1'}]}"},
 		},
-		"an optional field that has no value is not there": {
-			expression: "Object{spec: Object.spec{?nodeName: optional.none(), ?hostname: object.metadata.?name}}",
-			outcome:    outcome{spec: "{hostname: web, containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
-		},
 		"an empty list stays one": {
 			expression: "Object{spec: Object.spec{initContainers: []}}",
 			outcome:    outcome{spec: "{initContainers: [], containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
-		},
-		"Objects of a map": {
-			expression: "Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'x/' + c.image})}}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'x/app:1', env: [{name: A, value: a}]}]}"},
-		},
-		"nothing at all": {
-			expression: "Object{}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
 		},
 		"atomic values are refused": {
 			expression: "Object{spec: Object.spec{nodeSelector: {'a': 'b'}, containers: [Object.spec.containers{name: 'app', args: ['x'], command: ['y']}]}}",
@@ -103,17 +87,9 @@ func TestApplyConfigurations(t *testing.T) {
 			atomics:    true,
 			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
-		"a field that the schema does not have": {
-			expression: "Object{spec: Object.spec{colour: 'red'}}",
-			outcome:    outcome{err: ".spec.colour: field not declared in schema"},
-		},
 		"an Object in the wrong place": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec{name: 'a'}]}}",
 			outcome:    outcome{err: `type mismatch: unexpected type name "Object.spec", expected "Object.spec.containers"`},
-		},
-		"a value of the wrong type": {
-			expression: "Object{spec: Object.spec{nodeName: 3}}",
-			outcome:    outcome{err: "expected string, got"},
 		},
 		"a value that no object holds": {
 			expression: "Object{spec: Object.spec{nodeName: timestamp('2020-01-01T00:00:00Z')}}",
@@ -132,10 +108,6 @@ func TestApplyConfigurations(t *testing.T) {
 		"a map that is spelled out within another": {
 			expression: "Object{spec: {'securityContext': {'runAsNonRoot': true}}}",
 			outcome:    outcome{err: `field "spec": field "securityContext": a {...} or [...] within another one is not converted`},
-		},
-		"a list within a map": {
-			expression: "Object{spec: {'tolerations': []}}",
-			outcome:    outcome{err: `field "spec": field "tolerations": a {...} or [...] within another one is not converted`},
 		},
 		"maps in a list that + joins": {
 			expression: "Object{spec: Object.spec{containers: object.spec.containers + [{'name': 'side'}]}}",
@@ -176,53 +148,17 @@ func TestJSONPatches(t *testing.T) {
 		operations string
 		outcome
 	}{
-		"add": {
-			operations: "JSONPatch{op: 'add', path: '/spec/containers/0/args', value: ['x', string(object.kind)]}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x, Pod], env: [{name: A, value: a}]}]}"},
-		},
-		"replace, move and copy": {
-			operations: "JSONPatch{op: 'replace', path: '/spec/containers/0/image', value: 'b'}, JSONPatch{op: 'copy', from: '/spec/containers/0/name', path: '/spec/hostname'}, JSONPatch{op: 'move', from: '/spec/containers/0/env', path: '/spec/volumes'}",
-			outcome:    outcome{spec: "{hostname: app, containers: [{name: app, image: b}], volumes: [{name: A, value: a}]}"},
-		},
 		"numbers, booleans and null": {
 			operations: "JSONPatch{op: 'add', path: '/spec/values', value: {'i': dyn(3), 'd': dyn(1.5), 'w': dyn(2.0), 'b': dyn(true), 'z': dyn(null)}}",
 			outcome:    outcome{spec: "{values: {i: 3, d: 1.5, w: 2, b: true, z: null}, containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
-		},
-		"an escaped key": {
-			operations: "JSONPatch{op: 'add', path: '/spec/' + jsonpatch.escapeKey('a/b~c'), value: 1}",
-			outcome:    outcome{spec: "{a/b~c: 1, containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}]}"},
-		},
-		"an Object": {
-			operations: "JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'side'}}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', env: [{name: A, value: a}]}, {name: side}]}"},
 		},
 		"Objects in a list": {
 			operations: "JSONPatch{op: 'replace', path: '/spec/containers', value: [Object.spec.containers{name: 'side'}]}",
 			outcome:    outcome{spec: "{containers: [{name: side}]}"},
 		},
-		"a test that holds": {
-			operations: "JSONPatch{op: 'test', path: '/kind', value: 'Pod'}, JSONPatch{op: 'remove', path: '/spec/containers/0/env'}",
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1'}]}"},
-		},
 		"a test that does not hold undoes the patch": {
 			operations: "JSONPatch{op: 'remove', path: '/spec/containers/0/env'}, JSONPatch{op: 'test', path: '/kind', value: 'Node'}",
 			outcome:    outcome{spec: unchanged},
-		},
-		"a field that is not there is not null": {
-			operations: "JSONPatch{op: 'remove', path: '/spec/containers/0/env'}, JSONPatch{op: 'test', path: '/spec/nodeName', value: null}",
-			outcome:    outcome{spec: unchanged},
-		},
-		"nothing to do": {
-			operations: "?(has(object.data) ? optional.of(JSONPatch{op: 'remove', path: '/spec'}) : optional.none())",
-			outcome:    outcome{spec: unchanged},
-		},
-		"a path that is not there": {
-			operations: "JSONPatch{op: 'remove', path: '/spec/nodeName'}",
-			outcome:    outcome{err: "Unable to remove nonexistent key: nodeName"},
-		},
-		"an operation that does not exist": {
-			operations: "JSONPatch{op: 'merge', path: '/spec'}",
-			outcome:    outcome{err: "Unexpected kind: merge"},
 		},
 		"a result that is no object": {
 			operations: "JSONPatch{op: 'remove', path: '/kind'}",

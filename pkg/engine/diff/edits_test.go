@@ -14,13 +14,9 @@ func TestEdits(t *testing.T) {
 		before, after object
 		want          string
 	}{
-		{"nothing", object{"a": int64(1)}, object{"a": int64(1)}, `[]`},
-		{"a field is added", object{}, object{"a": int64(1)}, `[{"op":"add","path":"/a","value":1}]`},
 		{"a null is added", object{}, object{"a": nil}, `[{"op":"add","path":"/a","value":null}]`},
-		{"a null is removed", object{"a": nil}, object{}, `[{"op":"remove","path":"/a"}]`},
 		{"keys are escaped", object{}, object{"a/b~c": "x"}, `[{"op":"add","path":"/a~1b~0c","value":"x"}]`},
 		{"a map becomes a string", object{"a": object{}}, object{"a": "x"}, `[{"op":"replace","path":"/a","value":"x"}]`},
-		{"an empty map becomes an empty list", object{"a": object{}}, object{"a": []any{}}, `[{"op":"replace","path":"/a","value":[]}]`},
 		{
 			"an element is put first",
 			object{"l": []any{"b", "c"}},
@@ -28,22 +24,10 @@ func TestEdits(t *testing.T) {
 			`[{"op":"add","path":"/l/0","value":"a"}]`,
 		},
 		{
-			"an element goes from the middle",
-			object{"l": []any{"a", "b", "c"}},
-			object{"l": []any{"a", "c"}},
-			`[{"op":"remove","path":"/l/1"}]`,
-		},
-		{
 			"several go from the end backwards",
 			object{"l": []any{"a", "b", "c"}},
 			object{"l": []any{"x"}},
 			`[{"op":"replace","path":"/l/0","value":"x"},{"op":"remove","path":"/l/2"},{"op":"remove","path":"/l/1"}]`,
-		},
-		{
-			"equal neighbours are distinguished by position",
-			object{"l": []any{"a", "a"}},
-			object{"l": []any{"a", "a", "a"}},
-			`[{"op":"add","path":"/l/2","value":"a"}]`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -182,28 +182,6 @@ func TestRunAttributesFieldsToTheirLastWriter(t *testing.T) {
 	}
 }
 
-func TestRunVisitsTargetsOutsideTheSource(t *testing.T) {
-	elsewhere := configMap("far")
-	elsewhere.SetNamespace("elsewhere")
-	w := world{configMap("trigger-1"), elsewhere}
-	p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "elsewhere", Name: "f*"}}
-	e := evaluation.New([]engine.Program{p}, &engine.World{Reader: w}, evaluation.Options{})
-	scope := w[:1] // the user's choice leaves the target out
-	if err := e.Prepare(t.Context(), scope); err != nil {
-		t.Fatal(err)
-	}
-	var got []*engine.Change
-	if err := e.Run(t.Context(), scope, func(c *engine.Change) error { got = append(got, c); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]string{"trigger-1", "far .data.names=trigger-1; by log"}, told(got)); d != "" {
-		t.Error(d)
-	}
-	if got[1].Scoped {
-		t.Error("an object outside the user's choice counts as chosen")
-	}
-}
-
 // resources lists by resource and version as a server does: "secrets" has objects whose name begins
 // with it, and so has "v1".
 type resources struct{ world }
@@ -285,19 +263,6 @@ func TestRunTreatsSubresourcesAsTargets(t *testing.T) {
 	}
 }
 
-func TestRunOfAMissingTarget(t *testing.T) {
-	w := world{configMap("trigger-1"), configMap("trigger-2")}
-	p := appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "gone"}}
-	changes := run(t, w, p)
-	last := changes[len(changes)-1]
-	if last.Subject.Name != "gone" || len(last.Steps) != 2 || !last.Incomplete() {
-		t.Fatalf("told %q", told(changes))
-	}
-	if !strings.Contains(last.Steps[0].Err.Error(), "the target does not exist") {
-		t.Errorf("reason %q", last.Steps[0].Err)
-	}
-}
-
 func TestRunAfterAPanic(t *testing.T) {
 	boom := rule{"boom", "x", func(engine.Target) string { panic("index out of range") }}
 	c := run(t, world{configMap("a")}, boom, rule{"after", "y", constant("1")})[0]
@@ -324,14 +289,5 @@ func (partly) Pages(context.Context, []engine.Selection) iter.Seq2[engine.Page, 
 	return func(yield func(engine.Page, error) bool) {
 		_ = yield(nil, &engine.UnreadableError{What: "secrets", Err: errors.New("forbidden")}) &&
 			yield(page{configMap("a")}, nil)
-	}
-}
-
-func TestRunComposesTriggersOfOneTarget(t *testing.T) {
-	w := world{configMap("target"), configMap("trigger-1"), configMap("trigger-2")}
-	got := told(run(t, w, appender{rule{name: "log", key: "names"}, engine.Selection{Kind: "ConfigMap", Namespace: "default", Name: "target"}}))
-	want := []string{"target .data.names=trigger-1;trigger-2; by log", "trigger-1", "trigger-2"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
 	}
 }

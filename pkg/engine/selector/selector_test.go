@@ -17,18 +17,13 @@ func TestParseKind(t *testing.T) {
 		"*":                        {Group: "*", Version: "*", Kind: "*"},
 		"*/*":                      {Group: "*", Version: "*", Kind: "*", Subresource: "*"},
 		"*/scale":                  {Group: "*", Version: "*", Kind: "*", Subresource: "scale"},
-		"*/Pod":                    {Group: "*", Version: "*", Kind: "Pod"},
 		"v1/Pod":                   {Group: "*", Version: "v1", Kind: "Pod"},
 		"v1beta1/Ingress":          {Group: "*", Version: "v1beta1", Kind: "Ingress"},
-		"v12alpha34/Thing":         {Group: "*", Version: "v12alpha34", Kind: "Thing"},
 		"Pod/exec":                 {Group: "*", Version: "*", Kind: "Pod", Subresource: "exec"},
 		"Pod.status":               {Group: "*", Version: "*", Kind: "Pod", Subresource: "status"},
 		"v1/Pod/exec":              {Group: "*", Version: "v1", Kind: "Pod", Subresource: "exec"},
-		"v1/Node.status":           {Group: "*", Version: "v1", Kind: "Node", Subresource: "status"},
-		"*/Pod/exec":               {Group: "*", Version: "*", Kind: "Pod", Subresource: "exec"},
 		"apps/v1/Deployment":       {Group: "apps", Version: "v1", Kind: "Deployment"},
 		"apps/*/Deploy*":           {Group: "apps", Version: "*", Kind: "Deploy*"},
-		"networking.k8s.io/v1/*":   {Group: "networking.k8s.io", Version: "v1", Kind: "*"},
 		"apps/v1/Deployment/scale": {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"},
 		"apps/v1/Deployment.scale": {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"},
 	} {
@@ -49,43 +44,6 @@ func TestParseKindRefuses(t *testing.T) {
 		if kind, err := selector.ParseKind(text); err == nil {
 			t.Errorf("%q was read as %+v", text, kind)
 		}
-	}
-}
-
-func TestKindMatches(t *testing.T) {
-	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	service := schema.GroupVersionKind{Group: "serving.knative.dev", Version: "v1", Kind: "Service"}
-	for _, tc := range []struct {
-		says        string
-		kind        string
-		gvk         schema.GroupVersionKind
-		subresource string
-		want        bool
-	}{
-		{"a kind alone is of any group and version", "Deployment", deployment, "", true},
-		{"case counts", "deployment", deployment, "", false},
-		{"a version alone leaves the group open", "v1/Service", service, "", true},
-		{"another version is another type", "apps/v1beta1/Deployment", deployment, "", false},
-		{"a star is every kind", "*", deployment, "", true},
-		{"a star is no subresource", "*", deployment, "scale", false},
-		{"two stars are subresources too", "*/*", deployment, "scale", true},
-		{"two stars are objects too", "*/*", deployment, "", true},
-		{"a subresource of any kind", "*/scale", deployment, "scale", true},
-		{"a subresource is not the object", "Deployment/scale", deployment, "", false},
-		{"an object is not its subresource", "Pod", pod, "exec", false},
-		{"a Pod is also its ephemeral containers", "Pod", pod, "ephemeralcontainers", true},
-		{"wildcards stand inside names", "apps/v?/Deploy*", deployment, "", true},
-	} {
-		t.Run(tc.says, func(t *testing.T) {
-			kind, err := selector.ParseKind(tc.kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := kind.Matches(tc.gvk, tc.subresource); got != tc.want {
-				t.Errorf("%s matches %s %q: %t, want %t", tc.kind, tc.gvk, tc.subresource, got, tc.want)
-			}
-		})
 	}
 }
 

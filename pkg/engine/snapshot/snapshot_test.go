@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -19,23 +18,6 @@ import (
 func TestSnapshotKeepsTheContract(t *testing.T) {
 	s := load(t, conformance.ReaderObjects(t), snapshot.Options{})
 	conformance.TestReader(t, conformance.ReaderSubject{Reader: s, Source: s.Source})
-}
-
-func TestWorldIsReadButNotEvaluated(t *testing.T) {
-	s := load(t, []*unstructured.Unstructured{object("v1", "ConfigMap", "", "mine")},
-		snapshot.Options{World: engine.Documents(object("v1", "ConfigMap", "", "theirs"))})
-	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "theirs"}
-	if _, err := s.Get(t.Context(), key); err != nil {
-		t.Error(err)
-	}
-	for page, err := range s.Source(engine.Scope{}).Pages(t.Context(), []engine.Selection{{Kind: "ConfigMap"}}) {
-		if err != nil || page.Len() != 1 {
-			t.Fatalf("%d objects, error %v", page.Len(), err)
-		}
-		if target, _ := page.Target(0); target.Key.Name != "mine" {
-			t.Errorf("evaluated %s", target.Key)
-		}
-	}
 }
 
 func TestNamespaceIsDefaultedByScope(t *testing.T) {
@@ -59,39 +41,6 @@ func TestNamespaceIsDefaultedByScope(t *testing.T) {
 	}
 	if given.GetNamespace() != "" {
 		t.Error("the object that was handed in was modified")
-	}
-}
-
-func TestDefinitionsGiveScopeAndSchema(t *testing.T) {
-	definition := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "widgets.example.com")
-	definition.Object["spec"] = map[string]any{
-		"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgetry"},
-		"versions": []any{map[string]any{"name": "v1", "schema": map[string]any{"openAPIV3Schema": map[string]any{
-			"type": "object", "properties": map[string]any{"parts": map[string]any{
-				"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"id"},
-				"items": map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "string"}}},
-			}},
-		}}}},
-	}
-	widget := object("example.com/v1", "Widget", "", "w")
-	widget.Object["parts"] = []any{map[string]any{"id": "a"}}
-	s := load(t, []*unstructured.Unstructured{widget}, snapshot.Options{World: engine.Documents(definition)})
-
-	mapping, err := s.Mapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"})
-	if err != nil || mapping.Resource.Resource != "widgetry" || mapping.Scope.Name() != "namespace" {
-		t.Errorf("mapping is %v, error %v", mapping, err)
-	}
-	known, err := s.Schema(t.Context(), widget.GroupVersionKind())
-	if err != nil || !known.Known() {
-		t.Fatalf("no schema: %v", err)
-	}
-	typed, err := known.Types.ObjectToTyped(widget)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := typed.ToFieldSet()
-	if err != nil || !set.Has(fieldpath.MakePathOrDie("parts", fieldpath.KeyByFields("id", "a"))) {
-		t.Errorf("parts are not merged by id: %v, %v", set, err)
 	}
 }
 
