@@ -66,7 +66,8 @@ func (p *APIPath) readResource(segments []string) {
 		p.watches, p.legacy = segments[0] == "watch", segments[0] == "proxy"
 		segments = segments[1:]
 	}
-	if len(segments) > 2 && segments[0] == "namespaces" && !slices.Contains([]string{"status", "finalize"}, segments[2]) {
+	if len(segments) > 2 && segments[0] == "namespaces" &&
+		!slices.Contains([]string{"status", "finalize"}, segments[2]) {
 		p.Namespace, segments = segments[1], segments[2:]
 	}
 	for i, part := range []*string{&p.Resource, &p.Name, &p.Subresource} {
@@ -109,7 +110,8 @@ func isSet(values []string) bool {
 // HasSideEffects reports whether a request to the path has an effect even if it is a GET or a
 // dry run: it runs a command in a container, opens a tunnel, issues a token.
 func (p APIPath) HasSideEffects() bool {
-	return p.legacy || slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
+	return p.legacy ||
+		slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
 // IsReview reports whether a POST to the path only asks what a user may do, or who the

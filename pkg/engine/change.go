@@ -139,7 +139,8 @@ type FieldChange struct {
 // rule.
 const AppliedPatches = "policies.kyverno.io/last-applied-patches"
 
-var recordPath = fieldpath.MakePathOrDie("metadata", "annotations", AppliedPatches) //nolint:gochecknoglobals // never modified
+//nolint:gochecknoglobals // never modified
+var recordPath = fieldpath.MakePathOrDie("metadata", "annotations", AppliedPatches)
 
 // Records reports whether the field is AppliedPatches alone, which repeats what the other fields say.
 func (f *FieldChange) Records() bool {
@@ -404,10 +405,10 @@ const (
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
 	ImpactApplied       ImpactCode = "applied"        // kubectl's client-side apply sets fields that change
 	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
-	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema of its kind
+	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema
 	ImpactRefused       ImpactCode = "refused"        // the server refused the change in a dry run
-	ImpactAltered       ImpactCode = "altered"        // the server or a webhook made something else of the change in a dry run
-	ImpactUntried       ImpactCode = "untried"        // there was no dry run of the change, although one was asked for
+	ImpactAltered       ImpactCode = "altered"        // in a dry run, server or webhook made another of it
+	ImpactUntried       ImpactCode = "untried"        // a dry run was asked for, and there was none
 	ImpactNotIdempotent ImpactCode = "not-idempotent" // evaluating the result changes it again
 	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
 )

@@ -52,7 +52,9 @@ func (d Document) Field(path ...string) any {
 // Names returns the names that a RuleRef may have for the policy: its own, that with its
 // namespace, and that with its kind where several kinds share it.
 func (d Document) Names() []string {
-	return []string{d.Key.Name, cmp.Or(d.Key.Namespace, "default") + "/" + d.Key.Name, d.Key.Kind + "/" + d.Key.Name}
+	return []string{
+		d.Key.Name, cmp.Or(d.Key.Namespace, "default") + "/" + d.Key.Name, d.Key.Kind + "/" + d.Key.Name,
+	}
 }
 
 // CompileError is what is wrong with a policy, in terms of the text that its author
@@ -71,12 +73,12 @@ type LintClass int
 
 // The classes. A run stops at those of mistakes: an UnknownField and a Refused policy.
 const (
-	Note          LintClass = iota + 1 // what a reader should know of a policy that is as it should be: no warning
+	Note          LintClass = iota + 1 // what a reader should know of a policy that is as it should be
 	NothingToDo                        // a policy, which may do other things, changes nothing
-	UnknownPolicy                      // an exception or a binding names no policy of the run: it has no effect there
-	UnknownField                       // a policy has a field that its API does not have, which kubectl refuses and a server drops, or an empty match
+	UnknownPolicy                      // an exception or a binding names no policy of the run
+	UnknownField                       // a field that the API of a policy does not have, or an empty match
 	Refused                            // the policy can be evaluated here, but its own engine does not take it
-	AsksUser                           // the policy depends on who makes a request: a warning only where nobody says so
+	AsksUser                           // the policy depends on who makes a request: a warning if nobody says so
 )
 
 // LintError is a finding of a class.

@@ -31,7 +31,8 @@ func (i Ignored) By(r RuleRef) error {
 		return nil
 	}
 	for _, pattern := range strings.Split(i.Rules, ",") {
-		if pattern = strings.TrimSpace(pattern); pattern == "true" || selector.MatchWildcard(pattern, r.Policy) || selector.MatchWildcard(pattern, r.String()) {
+		if pattern = strings.TrimSpace(pattern); pattern == "true" || selector.MatchWildcard(pattern, r.Policy) ||
+			selector.MatchWildcard(pattern, r.String()) {
 			return &IgnoredError{Why: i.Why}
 		}
 	}

@@ -46,7 +46,8 @@ func (n *KindName) sort() string {
 
 // inGroupVersion reports whether the policy means the group and version of a kind.
 func (n *KindName) inGroupVersion(k *KnownKind) bool {
-	return (len(n.Groups) == 0 || selector.AnyOf(n.Groups, k.Group)) && (len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
+	return (len(n.Groups) == 0 || selector.AnyOf(n.Groups, k.Group)) &&
+		(len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
 }
 
 // of is the name in the sort that the policy names.
@@ -146,7 +147,8 @@ func (k *Kinds) Check(n KindName) error {
 
 // UnknownGroups lists the keys of Unknown in order.
 func (k *Kinds) UnknownGroups() []schema.GroupVersion {
-	return slices.SortedFunc(maps.Keys(k.Unknown), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(k.Unknown),
+		func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // maxTypos is how many letters of a name may be wrong.
@@ -263,7 +265,8 @@ type UnknownKindError struct {
 func (e *UnknownKindError) Error() string {
 	text := fmt.Sprintf("%s %s %q", e.whose, e.Name.sort(), e.Name.Name())
 	if e.subresource {
-		text = fmt.Sprintf("%s subresource %q of the %s %q", e.whose, e.Name.Subresource, e.Name.sort(), e.Name.Name())
+		text = fmt.Sprintf("%s subresource %q of the %s %q", e.whose, e.Name.Subresource,
+			e.Name.sort(), e.Name.Name())
 	}
 	if where := e.Name.where(); where != "" {
 		text += " " + where

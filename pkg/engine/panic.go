@@ -43,7 +43,8 @@ func Guard(run func() error) (err error) {
 // panicPlace returns the line of source that panicked, to be called while recovering.
 func panicPlace() string {
 	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // behind this and the deferred function
+	// behind this and the deferred function
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, "runtime.") {

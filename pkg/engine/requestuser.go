@@ -55,7 +55,8 @@ func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.Use
 		return authenticationv1.UserInfo{}, errNoCluster
 	}
 	type question struct{}
-	answer, err := w.Memo.Ask(ctx, question{}, func(ctx context.Context) (any, error) { return review(ctx, w.Raw) })
+	ask := func(ctx context.Context) (any, error) { return review(ctx, w.Raw) }
+	answer, err := w.Memo.Ask(ctx, question{}, ask)
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}

@@ -49,7 +49,8 @@ type Scope struct {
 
 // Whole reports whether the scope chooses everything.
 func (s *Scope) Whole() bool {
-	return s == nil || len(s.Namespaces) == 0 && len(s.Exclude) == 0 && s.ClusterScoped && len(s.Only) == 0 && s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
+	return s == nil || len(s.Namespaces) == 0 && len(s.Exclude) == 0 && s.ClusterScoped && len(s.Only) == 0 &&
+		s.Labels == nil && s.Fields == nil && s.Percent == 0 && s.Shard.Whole()
 }
 
 // InPercent reports whether an object is among the Percent of all that the scope chooses.
@@ -98,7 +99,8 @@ func (s *Scope) excludes(k ObjectKey) bool {
 			return false
 		}
 		plural, singular := meta.UnsafeGuessKindToResource(k.GroupVersionKind())
-		return x.MatchesResource(plural.Resource) || x.MatchesResource(singular.Resource) || x.MatchesResource(plural.GroupResource().String())
+		return x.MatchesResource(plural.Resource) || x.MatchesResource(singular.Resource) ||
+			x.MatchesResource(plural.GroupResource().String())
 	})
 }
 
@@ -129,7 +131,8 @@ func (s *Scope) reaches(k ObjectKey, has map[string]string) bool {
 // In reports whether objects of a namespace may be chosen; those of none may.
 func (s *Scope) In(namespace string) bool {
 	return len(s.Namespaces) == 0 || namespace == "" ||
-		slices.ContainsFunc(s.Namespaces, func(pattern string) bool { return selector.MatchWildcard(pattern, namespace) })
+		slices.ContainsFunc(s.Namespaces,
+			func(pattern string) bool { return selector.MatchWildcard(pattern, namespace) })
 }
 
 // Listed returns the namespaces of the scope, to be read one by one; none where that takes reading all.
@@ -148,7 +151,8 @@ func (s *Scope) within(pattern string) []string {
 		switch {
 		case openOrMatch(pattern, namespace):
 			out = append(out, namespace)
-		case selector.HasWildcard(namespace) && (selector.HasWildcard(pattern) || selector.MatchWildcard(namespace, pattern)):
+		case selector.HasWildcard(namespace) &&
+			(selector.HasWildcard(pattern) || selector.MatchWildcard(namespace, pattern)):
 			out = append(out, pattern)
 		}
 	}
@@ -194,7 +198,9 @@ func (s *Scope) narrow(sel Selection, typed bool, m Mapper) []Selection {
 	}
 	mapping := mappingOf(schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, m)
 	switch {
-	case sel.Exact() && s.excludes(ObjectKey{GroupKind: schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, Namespace: sel.Namespace, Name: sel.Name}):
+	case sel.Exact() && s.excludes(ObjectKey{
+		GroupKind: schema.GroupKind{Group: sel.Group, Kind: sel.Kind}, Namespace: sel.Namespace, Name: sel.Name,
+	}):
 		return nil
 	case mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameRoot:
 		if !s.ClusterScoped && !typed {

@@ -109,7 +109,8 @@ func HoldsSecret(value any) bool {
 		return slices.ContainsFunc(v, HoldsSecret)
 	case map[string]any:
 		kind, _ := v["kind"].(string)
-		if version, _ := v["apiVersion"].(string); (version == "" || version == "v1") && (kind == "Secret" || kind == "SecretList") {
+		if version, _ := v["apiVersion"].(string); (version == "" || version == "v1") &&
+			(kind == "Secret" || kind == "SecretList") {
 			return true
 		}
 		for _, item := range v {

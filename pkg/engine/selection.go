@@ -92,7 +92,8 @@ func (s Selection) Exact() bool {
 
 // ExactKind reports whether all that the selection can select is of a single kind.
 func (s Selection) ExactKind() bool {
-	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) && !selector.HasWildcard(s.Kind)
+	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) &&
+		!selector.HasWildcard(s.Kind)
 }
 
 // MatchesResource reports whether the resource of a kind, such as "deployments", is
@@ -153,7 +154,8 @@ func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
 	exact := s.Exact() // it selects by a whole key, of which no part is open
 	add(exact || openOrMatch(s.Version, k.Version), "version", s.Version, k.Version)
 	add(s.Subresource == k.Subresource, "subresource", s.Subresource, k.Subresource)
-	add(openOrMatch(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace", s.Namespace, k.Namespace)
+	add(openOrMatch(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace",
+		s.Namespace, k.Namespace)
 	add(openOrMatch(s.Name, k.Name), "name", s.Name, k.Name)
 	if s.Labels == nil {
 		return out
@@ -264,13 +266,15 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
 	// The namespaces of the scope do not apply to objects that have none if the user typed their kind, as in
 	// kubectl get.
-	typed := slices.DeleteFunc(slices.Clone(c.scope.Only), func(key ObjectKey) bool { return key.GroupKind != gvk.GroupKind() })
+	typed := slices.DeleteFunc(slices.Clone(c.scope.Only),
+		func(key ObjectKey) bool { return key.GroupKind != gvk.GroupKind() })
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && len(typed) == 0 {
 		return nil, false
 	}
 	k := &KindFilter{scope: c.scope}
 	for _, s := range c.selections {
-		if s.MatchesKind(ObjectKey{GroupKind: gvk.GroupKind()}) && openOrMatch(s.Version, gvk.Version) && s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
+		if s.MatchesKind(ObjectKey{GroupKind: gvk.GroupKind()}) && openOrMatch(s.Version, gvk.Version) &&
+			s.MatchesResource(m.Resource.Resource) && c.reaches(m, s) {
 			k.selections = append(k.selections, s)
 			k.explicit = k.explicit || s.Kind != "*" || (s.Resource != "" && s.Resource != "*")
 		}
@@ -278,7 +282,8 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	if len(k.selections) == 0 || len(c.scope.Only) > 0 && len(typed) == 0 {
 		return nil, false
 	}
-	if k.explicit = k.explicit || len(typed) > 0; !slices.ContainsFunc(typed, func(key ObjectKey) bool { return key.Name == "" }) {
+	k.explicit = k.explicit || len(typed) > 0
+	if !slices.ContainsFunc(typed, func(key ObjectKey) bool { return key.Name == "" }) {
 		k.names = Distinct(typed)
 	}
 	return k, k.explicit || !leftOutOfWildcards[gvk.GroupKind()]
@@ -286,7 +291,8 @@ func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 
 // reaches reports whether a selection covers a namespace of the scope.
 func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
-	return len(c.scope.Namespaces) == 0 || m.Scope.Name() != meta.RESTScopeNameNamespace || len(c.scope.within(s.Namespace)) > 0
+	return len(c.scope.Namespaces) == 0 || m.Scope.Name() != meta.RESTScopeNameNamespace ||
+		len(c.scope.within(s.Namespace)) > 0
 }
 
 // Matches reports whether an object is to be evaluated. What a controller owns has to be named explicitly.
@@ -298,7 +304,8 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 	if !k.scope.reaches(KeyOf(u), set) || !k.scope.Shard.Has(namespace, name) {
 		return false
 	}
-	if len(k.names) > 0 && !slices.ContainsFunc(k.names, func(key ObjectKey) bool { return namesObject(key, namespace, name) }) {
+	if len(k.names) > 0 &&
+		!slices.ContainsFunc(k.names, func(key ObjectKey) bool { return namesObject(key, namespace, name) }) {
 		return false
 	}
 	return slices.ContainsFunc(k.selections, func(s selection) bool {
@@ -323,7 +330,8 @@ func (k *KindFilter) Namespaces() []string {
 
 // MayBeIn reports whether matching objects can be in a namespace.
 func (k *KindFilter) MayBeIn(namespace string) bool {
-	return slices.ContainsFunc(k.selections, func(s selection) bool { return openOrMatch(s.Namespace, namespace) })
+	return slices.ContainsFunc(k.selections,
+		func(s selection) bool { return openOrMatch(s.Namespace, namespace) })
 }
 
 // Name returns the one name that matching objects can have; empty when there may be

@@ -94,7 +94,9 @@ func (p AlteredPage) Target(i int) (Target, error) {
 }
 
 // ReadAhead lets produce work on the next item while the current one is used. It is over when produce is.
-func ReadAhead[T any](ctx context.Context, produce func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+func ReadAhead[T any](
+	ctx context.Context, produce func(context.Context) iter.Seq2[T, error],
+) iter.Seq2[T, error] {
 	type result struct {
 		item T
 		err  error

@@ -70,7 +70,7 @@ const (
 	Denied      Outcome = "denied"      // admission would refuse the object
 	Unsupported Outcome = "unsupported" // needs something this program cannot or may not do; Err says what
 	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
-	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why where that is not just what the rule wants
+	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why if need be
 	NotMatched  Outcome = "not-matched"
 	// AsCreated is what a RuleSummary has of a rule that would change the object if it were created, and not,
 	// or not so, if it were updated. No step has it.
@@ -297,7 +297,8 @@ func (m Mismatch) Error() string {
 // FoundLabels returns what a set of labels has of those that a selector asks for, as the
 // Found of a Mismatch: "has app=db", "has no app, only team=shop", "has none".
 func FoundLabels(set map[string]string, l *selector.Labels) string {
-	return describeFound(set, l.Keys(), func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
+	return describeFound(set, l.Keys(),
+		func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
 }
 
 // FoundAnnotations is FoundLabels for annotations and the patterns that they are
@@ -310,7 +311,8 @@ func describeFound(set map[string]string, keys []string, other func(key string) 
 	own := slices.Sorted(maps.Keys(set))
 	var have, lack []string
 	for _, key := range keys {
-		matching := slices.DeleteFunc(slices.Clone(own), func(k string) bool { return !selector.MatchWildcard(key, k) })
+		matching := slices.DeleteFunc(slices.Clone(own),
+			func(k string) bool { return !selector.MatchWildcard(key, k) })
 		for _, k := range matching {
 			have = append(have, k+"="+Shorten(set[k], mostBytes))
 		}

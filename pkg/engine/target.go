@@ -55,7 +55,10 @@ func (k ObjectKey) Place() ObjectKey {
 	if k.Of == (Maker{}) {
 		return k
 	}
-	return ObjectKey{GroupKind: k.Of.GroupKind, Version: k.Of.Version, Namespace: k.Namespace, Name: k.Of.Name, Cluster: k.Cluster}
+	return ObjectKey{
+		GroupKind: k.Of.GroupKind, Version: k.Of.Version, Namespace: k.Namespace, Name: k.Of.Name,
+		Cluster: k.Cluster,
+	}
 }
 
 // KeyOf reads the key of an object from its own metadata.
@@ -94,7 +97,9 @@ func (k ObjectKey) MarshalJSON() ([]byte, error) {
 		Namespace: k.Namespace, Name: k.Name, UID: k.UID, Cluster: k.Cluster,
 	}
 	if k.Of != (Maker{}) {
-		out.Of = &makerJSON{k.Place().GroupVersionKind().GroupVersion().String(), k.Of.Kind, k.Of.Name, k.Of.Template}
+		out.Of = &makerJSON{
+			k.Place().GroupVersionKind().GroupVersion().String(), k.Of.Kind, k.Of.Name, k.Of.Template,
+		}
 	}
 	return json.Marshal(out)
 }
@@ -275,7 +280,13 @@ func (e *IdentityError) Error() string {
 // SameObject returns an *IdentityError if two states differ in what identifies an object:
 // apiVersion, kind, name, namespace or uid.
 func SameObject(before, after map[string]any) error {
-	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}} {
+	for _, path := range [][]string{
+		{"apiVersion"},
+		{"kind"},
+		{"metadata", "name"},
+		{"metadata", "namespace"},
+		{"metadata", "uid"},
+	} {
 		was, _, _ := unstructured.NestedFieldNoCopy(before, path...)
 		is, _, _ := unstructured.NestedFieldNoCopy(after, path...)
 		if !reflect.DeepEqual(was, is) {
@@ -362,9 +373,12 @@ func OnlyName(keys []string) bool {
 
 // BareNamespace is a Namespace with the one label that every Namespace has.
 func BareNamespace(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": name, "labels": map[string]any{corev1.LabelMetadataName: name},
-	}}}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{
+			"name": name, "labels": map[string]any{corev1.LabelMetadataName: name},
+		},
+	}}
 }
 
 // LackNamespace reports that the evaluation depends on labels of a Namespace that is not there.

@@ -158,7 +158,9 @@ func (w *World) note(ctx context.Context, key ObjectKey) {
 }
 
 // ask asks a question once in a run, and notes whether the answer holds a Secret.
-func ask[A any](ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error)) (A, error) {
+func ask[A any](
+	ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error),
+) (A, error) {
 	value, err := w.Memo.Do(ctx, q, func(ctx context.Context) (any, error) {
 		answer, secret, err := get(ctx)
 		if secret {
@@ -174,10 +176,11 @@ func ask[A any](ctx context.Context, w *World, q question, get func(context.Cont
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	w.of.note(ctx, key)
 	key.UID = "" // by which nothing is read
-	return ask(ctx, w.of, askedFor("get", key), func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
-		u, err := w.of.Reader.Get(ctx, key)
-		return u, IsSecret(u) || err == nil && key.IsSecret(), err
-	})
+	return ask(ctx, w.of, askedFor("get", key),
+		func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
+			u, err := w.of.Reader.Get(ctx, key)
+			return u, IsSecret(u) || err == nil && key.IsSecret(), err
+		})
 }
 
 // Schema implements Reader.
@@ -224,12 +227,15 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	p, _ := ParseAPIPath(path) // a broken one has no resource
 	if method == "GET" && p.Resource != "" {
-		w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name})
+		w.of.note(ctx, ObjectKey{
+			GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name,
+		})
 	}
-	return ask(ctx, w.of, askedFor("raw", []string{method, path, string(body)}), func(ctx context.Context) ([]byte, bool, error) {
-		answer, err := w.of.Raw.Raw(ctx, method, path, body)
-		return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
-	})
+	return ask(ctx, w.of, askedFor("raw", []string{method, path, string(body)}),
+		func(ctx context.Context) ([]byte, bool, error) {
+			answer, err := w.of.Raw.Raw(ctx, method, path, body)
+			return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
+		})
 }
 
 // Fetch implements Fetcher.
@@ -287,7 +293,8 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 	}
 	answer, ok := m.lookup(key)
 	if !ok {
-		shared, _, _ := m.calls.Do(fmt.Sprintf("%#v", key), func() (any, error) { return m.ask(ctx, key, get), nil })
+		name := fmt.Sprintf("%#v", key)
+		shared, _, _ := m.calls.Do(name, func() (any, error) { return m.ask(ctx, key, get), nil })
 		answer, _ = shared.(memoized)
 	}
 	if answer.secret {
@@ -311,7 +318,9 @@ func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any,
 
 // Ask is Do for what a server, or another one, is asked: the time that it takes does not count for
 // the rules on the object.
-func (m *Memo) Ask(ctx context.Context, key any, ask func(context.Context) (any, error)) (answer any, err error) {
+func (m *Memo) Ask(
+	ctx context.Context, key any, ask func(context.Context) (any, error),
+) (answer any, err error) {
 	limit.Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
 	return answer, err
 }

@@ -174,7 +174,9 @@ func (r *run) params(u *unit) ([]*param, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	wants := engine.Selection{Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector}
+	wants := engine.Selection{
+		Group: u.params.Group, Kind: u.params.Kind, Namespace: namespace, Name: ref.name, Labels: ref.selector,
+	}
 	if ref.denies {
 		return nil, parameterError(fmt.Errorf("there is no %s, and parameterNotFoundAction is Deny", wants))
 	}
@@ -209,9 +211,12 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 func parameterError(err error) error { return fmt.Errorf("parameters of the binding: %w", err) }
 
 // readParams reads the parameters of a binding, in the order of their names.
-func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *paramRef) (out []*param, err error) {
+func (r *run) readParams(
+	kind schema.GroupVersionKind, namespace string, ref *paramRef,
+) (out []*param, err error) {
 	if ref.name != "" {
-		u, err := r.world.Get(r.ctx, engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name})
+		u, err := r.world.Get(r.ctx,
+			engine.ObjectKey{GroupKind: kind.GroupKind(), Version: kind.Version, Namespace: namespace, Name: ref.name})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil
@@ -220,7 +225,9 @@ func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *pa
 		}
 		return []*param{newParam(u)}, nil
 	}
-	selection := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector}
+	selection := engine.Selection{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: namespace, Labels: ref.selector,
+	}
 	limit.Wait(r.ctx, func() {
 		for u, failed := range r.world.Reader.List(r.ctx, selection) {
 			if err = failed; err != nil {
@@ -239,7 +246,10 @@ func (r *run) readParams(kind schema.GroupVersionKind, namespace string, ref *pa
 // newParam returns a parameter as expressions see it. A server holds its built-in kinds as
 // Go values without apiVersion and kind.
 func newParam(u *unstructured.Unstructured) *param {
-	p := &param{name: strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), content: u.Object, secret: engine.IsSecret(u)}
+	p := &param{
+		name: strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), content: u.Object,
+		secret: engine.IsSecret(u),
+	}
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		p.content = maps.Clone(u.Object)
 		delete(p.content, "apiVersion")

@@ -125,8 +125,13 @@ type invoked map[engine.RuleRef]bool
 // Evaluate runs the policies. In the second round only those run that ran in the
 // first and are to be reinvoked, as in an API server, which has the second round
 // for them whenever any mutation was applied at all.
-func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
-	r := &run{ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser, excluded: excluded(t), reinvocable: invoked{}}
+func (p *program) Evaluate(
+	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+) (*unstructured.Unstructured, error) {
+	r := &run{
+		ctx: ctx, target: t, world: w, object: t.Object, sink: sink, asksUser: p.asksUser,
+		excluded: excluded(t), reinvocable: invoked{},
+	}
 	r.candidate, r.fields = r.request()
 	if t.Request.Reinvocation {
 		if t.Invocation != nil {
@@ -174,7 +179,8 @@ func excluded(t engine.Target) string {
 func (u *unit) describe() engine.Description {
 	d := u.Policy.Describe()
 	d.Rule = u.rule()
-	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections("")) // no live object stands for a request to a subresource
+	// no live object stands for a request to a subresource
+	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections(""))
 	if u.binding != nil && u.binding.resources != nil {
 		d.AsksOperation = d.AsksOperation || u.binding.resources.AsksOperation()
 		for _, text := range u.binding.resources.Describe() {
@@ -197,19 +203,26 @@ func (u *unit) asks() []engine.Ask {
 	var out []engine.Ask
 	if u.params != nil && u.binding != nil && u.binding.params != nil {
 		ref := u.binding.params
-		out = append(out, engine.Ask{Of: engine.AskObjects, What: "parameters of kind " + u.params.Kind, Objects: engine.Selection{
-			Group: u.params.Group, Version: u.params.Version, Kind: u.params.Kind,
-			Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
-		}})
+		out = append(out,
+			engine.Ask{Of: engine.AskObjects, What: "parameters of kind " + u.params.Kind, Objects: engine.Selection{
+				Group: u.params.Group, Version: u.params.Version, Kind: u.params.Kind,
+				Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
+			}})
 	}
 	if u.AsksUser {
 		out = append(out, engine.AskRequestUser())
 	}
 	switch {
 	case u.Scope.Uses("serviceAccount()"):
-		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what a service account may do", Method: "POST", Path: reviews + "subjectaccessreviews"})
+		out = append(out, engine.Ask{
+			Of: engine.AskAccess, What: "what a service account may do", Method: "POST",
+			Path: reviews + "subjectaccessreviews",
+		})
 	case u.Scope.Uses("authorizer"):
-		out = append(out, engine.Ask{Of: engine.AskAccess, What: "what the user may do", Method: "POST", Path: reviews + "selfsubjectaccessreviews"})
+		out = append(out, engine.Ask{
+			Of: engine.AskAccess, What: "what the user may do", Method: "POST",
+			Path: reviews + "selfsubjectaccessreviews",
+		})
 	}
 	return out
 }

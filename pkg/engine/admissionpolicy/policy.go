@@ -35,7 +35,9 @@ type expressions struct{ variables, conditions, mutations []cel.Source }
 // decodePolicy reads a policy. What is wrong with it goes to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressions) {
 	p := &policy{Node: policydecode.Node{Report: r}}
-	p.Ref = engine.RuleRef{Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}
+	p.Ref = engine.RuleRef{
+		Dialect: Name, Policy: d.Key.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object()),
+	}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	checkVersion(root.At("apiVersion"), d)
 	if d.Key.Name == "" {
@@ -60,7 +62,8 @@ func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressio
 	x.mutations = cel.DecodePatches(spec.At("mutations"), func(field policydecode.Node, patchType string) {
 		field.Lint("an API server refuses it where patchType is %s; it has no effect", patchType)
 	})
-	spec.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
+	spec.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules",
+		"namespaceSelector", "objectSelector")
 	spec.Done()
 	root.DoneObject()
 	return p, x
@@ -138,7 +141,9 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 		f.At("apiVersion").Fail("must be a group and a version, such as v1 or apps/v1")
 	}
 	kind := f.At("kind").Required()
-	f.At("kind").LintKind(engine.KindName{Groups: []string{gv.Group}, Versions: []string{gv.Version}, Kind: kind})
+	f.At("kind").LintKind(engine.KindName{
+		Groups: []string{gv.Group}, Versions: []string{gv.Version}, Kind: kind,
+	})
 	f.Done()
 	gvk := gv.WithKind(kind)
 	return &gvk

@@ -157,7 +157,8 @@ func isRefused(err error) bool {
 
 // invoke evaluates a policy with one parameter. On a server, conditions do not see the Namespace.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
-	u.Traffic.Mark(&step, cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
+	u.Traffic.Mark(&step,
+		cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
 	ctx, done := limit.Rule(r.ctx, step.Rule)
 	defer done()
 	in := cel.Input{
@@ -241,7 +242,9 @@ func (r *run) decoded() *unstructured.Unstructured {
 }
 
 // mutation runs a mutation of a policy; before is the object before the first one.
-func (r *run) mutation(ctx context.Context, u *unit, x *cel.Expression, in cel.Input, before map[string]any) (cel.Result, error) {
+func (r *run) mutation(
+	ctx context.Context, u *unit, x *cel.Expression, in cel.Input, before map[string]any,
+) (cel.Result, error) {
 	var types managedfields.TypeConverter
 	if u.Merges {
 		s, err := cel.SchemaOf(ctx, r.world, r.target.Object.GroupVersionKind())

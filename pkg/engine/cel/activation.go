@@ -138,7 +138,9 @@ var _ authorizer.UnconditionalAuthorizer = access{}
 // Authorize asks the Authorizer; the library passes no context of its own. An error of
 // the server's decision is part of the answer that the expression sees. Where there is
 // no answer, the evaluation as a whole fails: an expression would take it for a no.
-func (a access) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a access) Authorize(
+	_ context.Context, attributes authorizer.Attributes,
+) (authorizer.Decision, string, error) {
 	r, err := accessRequest(attributes)
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
@@ -166,7 +168,8 @@ func accessRequest(attributes authorizer.Attributes) (engine.AccessRequest, erro
 		r.Path = attributes.GetPath()
 		return r, nil
 	}
-	r.Group, r.Resource, r.Subresource = attributes.GetAPIGroup(), attributes.GetResource(), attributes.GetSubresource()
+	r.Group, r.Resource, r.Subresource = attributes.GetAPIGroup(), attributes.GetResource(),
+		attributes.GetSubresource()
 	r.Namespace, r.Name = attributes.GetNamespace(), attributes.GetName()
 	onFields, err := attributes.GetFieldSelector()
 	if err != nil {

@@ -62,7 +62,9 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 	for _, item := range f.At("resources").List() {
 		r.Resources = append(r.Resources, item.Text())
 		name, subresource, _ := strings.Cut(r.Resources[len(r.Resources)-1], "/")
-		item.LintKind(engine.KindName{Groups: r.APIGroups, Versions: r.APIVersions, Resource: name, Subresource: subresource})
+		item.LintKind(engine.KindName{
+			Groups: r.APIGroups, Versions: r.APIVersions, Resource: name, Subresource: subresource,
+		})
 	}
 	for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {
 		if list, isList := f.At(key).Value.([]any); f.At(key).Value == nil || (isList && len(list) == 0) {
@@ -157,7 +159,8 @@ func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
 func (c *Constraints) Operations() []engine.Operation {
 	var out []engine.Operation
 	for i := range c.Rules {
-		if len(c.Rules[i].Operations) == 0 || slices.Contains(c.Rules[i].Operations, admissionregistrationv1.OperationAll) {
+		if len(c.Rules[i].Operations) == 0 ||
+			slices.Contains(c.Rules[i].Operations, admissionregistrationv1.OperationAll) {
 			return nil
 		}
 		for _, o := range c.Rules[i].Operations {
@@ -172,8 +175,9 @@ func (c *Constraints) Operations() []engine.Operation {
 // AsksOperation reports whether a rule selects creations and no updates, or the other way round.
 func (c *Constraints) AsksOperation() bool {
 	return slices.ContainsFunc(slices.Concat(c.Rules, c.Excluded), func(r Rule) bool {
-		return !slices.Contains(r.Operations, admissionregistrationv1.OperationAll) &&
-			slices.Contains(r.Operations, admissionregistrationv1.Create) != slices.Contains(r.Operations, admissionregistrationv1.Update)
+		has := func(o admissionregistrationv1.OperationType) bool { return slices.Contains(r.Operations, o) }
+		return !has(admissionregistrationv1.OperationAll) &&
+			has(admissionregistrationv1.Create) != has(admissionregistrationv1.Update)
 	})
 }
 

@@ -79,7 +79,8 @@ func NewEnvironment(o Options) (*Environment, error) {
 		}
 	}
 	names := []cel.EnvOption{
-		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression), cel.EnableMacroCallTracking(),
+		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression),
+		cel.EnableMacroCallTracking(),
 		cel.Variable(objectName, cel.DynType), cel.Variable(oldObjectName, cel.DynType),
 		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()),
 		cel.Variable(variablesName, variables.CelType()),
@@ -88,7 +89,8 @@ func NewEnvironment(o Options) (*Environment, error) {
 		names = append(names, cel.Variable(paramsName, cel.DynType))
 	}
 	if o.Authorizer {
-		names = append(names, cel.Variable(authorizerName, library.AuthorizerType), cel.Variable(requestResourceName, library.ResourceCheckType))
+		names = append(names, cel.Variable(authorizerName, library.AuthorizerType),
+			cel.Variable(requestResourceName, library.ResourceCheckType))
 	}
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	provider := apiservercel.NewDeclTypeProvider(namespace, request, variables)

@@ -72,7 +72,8 @@ func (e *Evaluation) Holds(conditions []*Expression) error {
 		v, err := e.Value(x)
 		var stopped *LimitError
 		switch {
-		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil): // as the others would
+		// as the others would
+		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil):
 			return x.At(err)
 		case err != nil:
 			failures = append(failures, x.At(err))
@@ -170,7 +171,10 @@ func (e *Evaluation) failed(x *Expression, err error) error {
 
 // costError is an expression that costs more than an API server grants.
 func costError(x *Expression, granted Budget) error {
-	return &LimitError{Expression: x.Text, Limit: limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true}
+	return &LimitError{
+		Expression: x.Text,
+		Limit:      limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true,
+	}
 }
 
 // recoverAs turns a panic in a library into the error of the expression.

@@ -35,9 +35,12 @@ type Candidate struct {
 }
 
 // CandidateOf returns the request of an operation on a target. The context is that of the evaluation.
-func CandidateOf(ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation) *Candidate {
+func CandidateOf(
+	ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation,
+) *Candidate {
 	return &Candidate{
-		Resource: ResourceOf(t, w), Subresource: t.Key.Subresource, Operation: operation, Namespace: t.Key.Namespace, Name: t.Key.Name,
+		Resource: ResourceOf(t, w), Subresource: t.Key.Subresource, Operation: operation,
+		Namespace: t.Key.Namespace, Name: t.Key.Name,
 		Object: t.Object, OldObject: t.OldObject,
 		NamespaceLabels: func(keys []string) (map[string]string, error) { return t.NamespaceLabels(ctx, w, keys) },
 		Served: func(version string) bool {
@@ -102,12 +105,14 @@ func (c *Constraints) unmet(k *Candidate, criterion string, values func() (wante
 // Candidate.NamespaceLabels.
 func (c *Constraints) Match(k *Candidate) (Match, error) {
 	switch {
-	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) && (k.OldObject == nil || !c.Objects.Matches(k.OldObject.GetLabels())):
+	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) &&
+		(k.OldObject == nil || !c.Objects.Matches(k.OldObject.GetLabels())):
 		return c.unmet(k, "objectSelector", func() (string, string) {
 			return c.Objects.String(), engine.FoundLabels(k.Object.GetLabels(), c.Objects)
 		}), nil
 	case k.named(c.Excluded, true, true) || c.Equivalent && k.otherVersion(c.Excluded, true) != "":
-		return c.unmet(k, "excludeResourceRules", func() (string, string) { return "none of " + ruleTexts(c.Excluded), "is " + k.String() }), nil
+		return c.unmet(k, "excludeResourceRules",
+			func() (string, string) { return "none of " + ruleTexts(c.Excluded), "is " + k.String() }), nil
 	}
 	m := c.matchRules(k)
 	if !m.Applies() || c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
@@ -181,7 +186,8 @@ func (k *Candidate) named(all []Rule, version, operation bool) bool {
 
 // attributes are those by which an API server knows the request.
 func (k *Candidate) attributes() admission.Attributes {
-	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name, k.Resource, k.Subresource,
+	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name,
+		k.Resource, k.Subresource,
 		admission.Operation(k.Operation), nil, false, nil)
 }
 
@@ -190,7 +196,8 @@ func (k *Candidate) attributes() admission.Attributes {
 func (k *Candidate) otherVersion(all []Rule, operation bool) string {
 	for i := range all {
 		for _, version := range all[i].APIVersions {
-			if version != k.Resource.Version && version != "*" && k.named(all[i:i+1], false, operation) && k.Served(version) {
+			if version != k.Resource.Version && version != "*" && k.named(all[i:i+1], false, operation) &&
+				k.Served(version) {
 				return version
 			}
 		}

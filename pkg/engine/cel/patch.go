@@ -256,12 +256,16 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replace
 	if err != nil {
 		return Result{}, mergeError(err, live)
 	}
-	return Result{Object: merged.(*unstructured.Unstructured).Object, Warnings: replacedLists(live.Object, partTyped)}, nil
+	return Result{
+		Object: merged.(*unstructured.Unstructured).Object, Warnings: replacedLists(live.Object, partTyped),
+	}, nil
 }
 
 // replace merges an apply configuration as Kyverno does with useServerSideApply: atomic values of it
 // replace those of the object.
-func replace(types managedfields.TypeConverter, live *unstructured.Unstructured, part *typed.TypedValue) (runtime.Object, error) {
+func replace(
+	types managedfields.TypeConverter, live *unstructured.Unstructured, part *typed.TypedValue,
+) (runtime.Object, error) {
 	liveTyped, err := types.ObjectToTyped(live, typed.AllowDuplicates)
 	if err != nil {
 		return nil, fmt.Errorf(unfitLive+"%w", err)

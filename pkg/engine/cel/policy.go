@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/google/cel-go/cel"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -125,12 +124,14 @@ func (b *Builder) Conditions(all []Source) []*Expression {
 
 // Mutations compiles mutations. JSON patches are not rewritten.
 func (b *Builder) Mutations(all []Source) []*Expression {
-	return b.compileAll(all, func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
+	return b.compileAll(all,
+		func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
 }
 
 // Values compiles expressions whose result must be of one of the types. They are not rewritten.
 func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
-	return b.compileAll(all, func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
+	return b.compileAll(all,
+		func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
 // Lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of match conditions
@@ -168,8 +169,12 @@ func (p *Policy) Complete() {
 
 // Describe describes a policy that acts on admission.
 func (p *Policy) Describe() engine.Description {
-	d := engine.Description{Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(), Operations: p.Constraints.Operations()}
-	d.AsksOperation = p.Constraints.AsksOperation() || slices.ContainsFunc([]string{"request.operation", "oldObject", "request.oldObject"}, p.Scope.Uses)
+	d := engine.Description{
+		Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(),
+		Operations: p.Constraints.Operations(),
+	}
+	d.AsksOperation = p.Constraints.AsksOperation() ||
+		slices.ContainsFunc([]string{"request.operation", "oldObject", "request.oldObject"}, p.Scope.Uses)
 	for _, x := range p.Conditions {
 		d.Where = append(d.Where, fmt.Sprintf("matchCondition %q", x.Name))
 	}
@@ -182,13 +187,16 @@ func (p *Policy) Describe() engine.Description {
 
 // Request returns what expressions see as request, of the candidate that a target is. Who makes it is only
 // looked up if a policy asks. As on a server, empty fields are left out.
-func (k *Candidate) Request(ctx context.Context, t *engine.Target, w *engine.World, asksUser bool) map[string]any {
+func (k *Candidate) Request(
+	ctx context.Context, t *engine.Target, w *engine.World, asksUser bool,
+) map[string]any {
 	gvk := t.Object.GroupVersionKind()
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
-	resource := map[string]any{"group": k.Resource.Group, "version": k.Resource.Version, "resource": k.Resource.Resource}
+	r := k.Resource
+	resource := map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 	out := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(k.Operation), "userInfo": engine.UserInfoFields(&authenticationv1.UserInfo{}), "dryRun": t.Request.DryRun,
+		"operation": string(k.Operation), "dryRun": t.Request.DryRun, "userInfo": map[string]any{},
 	}
 	if asksUser {
 		user, err := engine.RequestUser(ctx, t.Request, w)
@@ -196,9 +204,9 @@ func (k *Candidate) Request(ctx context.Context, t *engine.Target, w *engine.Wor
 			out["userInfo"] = NewUnknownUser(err)
 		}
 	}
-	for name, text := range map[string]string{"name": k.Name, "namespace": k.Namespace, "subResource": k.Subresource} {
-		if text != "" {
-			out[name] = text
+	for _, f := range [][2]string{{"name", k.Name}, {"namespace", k.Namespace}, {"subResource", k.Subresource}} {
+		if f[1] != "" {
+			out[f[0]] = f[1]
 		}
 	}
 	return out

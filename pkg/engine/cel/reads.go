@@ -47,7 +47,8 @@ func (s *Scope) Traffic() Traffic {
 // Mark marks a step of the rule as confidential if it reads something that holds values of Secrets.
 func (t *Traffic) Mark(step *engine.Step, secret Reads) {
 	r := t.reads
-	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata || r.Params && secret.Params {
+	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata ||
+		r.Params && secret.Params {
 		step.Confidential, step.Writes = true, &t.writes
 	}
 }
@@ -69,7 +70,8 @@ func readsOf(e ast.NavigableExpr) (out Reads) {
 	switch below := path[1:]; path[0] {
 	case objectName, oldObjectName:
 		identity := len(below) == 1 && (below[0] == "kind" || below[0] == "apiVersion") ||
-			len(below) == 2 && below[0] == "metadata" && slices.Contains([]string{"name", "namespace", "uid"}, below[1])
+			len(below) == 2 && below[0] == "metadata" &&
+				slices.Contains([]string{"name", "namespace", "uid"}, below[1])
 		return Reads{Object: !isPublic(below), Metadata: !identity}
 	case paramsName:
 		return Reads{Params: !isPublic(below)}

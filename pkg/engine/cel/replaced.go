@@ -43,7 +43,8 @@ func (w *openLists) find(path fieldpath.Path, ref schema.TypeRef, live, patch an
 			if field, ok := atom.Map.FindField(name); ok {
 				ref = field.Type
 			}
-			w.find(append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}), ref, was[name], is[name])
+			w.find(append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}), ref,
+				was[name], is[name])
 		}
 	case []any:
 		if was, _ := live.([]any); atom.Scalar != nil && atom.Map != nil { // it may be anything

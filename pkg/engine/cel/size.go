@@ -30,7 +30,8 @@ func subtractSize(v ref.Val, left *int) {
 			subtractSize(v.Val, left)
 		}
 	case traits.Mapper:
-		if v.Type() == types.MapType && !counted(v, left) { // of another type are a policy's variables, which it would evaluate
+		// of another type are a policy's variables, which it would evaluate
+		if v.Type() == types.MapType && !counted(v, left) {
 			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
 				subtractSize(v.Get(it.Next()), left)
 			}

@@ -14,7 +14,8 @@ import (
 func (x *Expression) judge(e ast.Expr) {
 	const always, never = "is true for every object", "is false for every object, so the policy never applies"
 	v, _, err := x.program.Eval(map[string]any{}) // in which no name has a value
-	if function, args := callOf(e); len(args) == 2 && pathOf(args[0]) != "" && pathOf(args[0]) == pathOf(args[1]) {
+	if function, args := callOf(e); len(args) == 2 && pathOf(args[0]) != "" &&
+		pathOf(args[0]) == pathOf(args[1]) {
 		switch function { // a field is compared with itself
 		case operators.Equals:
 			v, err = types.True, nil

@@ -25,7 +25,9 @@ func All() []engine.Dialect {
 // Expanding is All for a run that also evaluates what would be created: Gatekeeper's mutators with
 // ExpansionTemplates.
 func Expanding() []engine.Dialect {
-	return []engine.Dialect{admissionpolicy.New(), gatekeeper.NewExpander(), kyverno.New(), mutatingpolicy.New(project)}
+	return []engine.Dialect{
+		admissionpolicy.New(), gatekeeper.NewExpander(), kyverno.New(), mutatingpolicy.New(project),
+	}
 }
 
 // project applies JMESPath for the dialect whose own language is CEL, but which

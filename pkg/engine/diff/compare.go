@@ -143,7 +143,8 @@ func scalarsEqual(a, b any, t Type) bool {
 	x, isNumber := number(a)
 	y, also := number(b)
 	_, whole := a.(int64)
-	if _, both := b.(int64); isNumber && also && x == y && !(whole && both) { // two integers differ beyond 2^53, too
+	// two integers differ beyond 2^53, too
+	if _, both := b.(int64); isNumber && also && x == y && !(whole && both) {
 		return true
 	}
 	return t.IsQuantity() && openapi.Quantity(a) == openapi.Quantity(b) || t.Form.Same(a, b)

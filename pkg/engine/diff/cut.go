@@ -37,7 +37,8 @@ func shortened(p fieldpath.Path, before, after any) fieldpath.Path {
 func sameKeys(before, after any, key value.FieldList) bool {
 	a, isList := before.([]any)
 	b, isListToo := after.([]any)
-	return !isList || !isListToo || slices.EqualFunc(a, b, func(x, y any) bool { return Same(stub(x, key), stub(y, key)) })
+	return !isList || !isListToo ||
+		slices.EqualFunc(a, b, func(x, y any) bool { return Same(stub(x, key), stub(y, key)) })
 }
 
 // stub is what names an element of a list.

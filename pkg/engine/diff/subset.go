@@ -101,7 +101,8 @@ func (n *node) make(from, to content) content {
 	case n.here != nil && len(n.below) == 0:
 		return to
 	case n.element.FieldName != nil && (from.v == nil) != (to.v == nil) && n.divided():
-		from, to = from.orEmpty(to), to.orEmpty(from) // of what is added or removed as a whole, only a part is wanted
+		// of what is added or removed as a whole, only a part is wanted
+		from, to = from.orEmpty(to), to.orEmpty(from)
 	}
 	switch a := from.v.(type) {
 	case map[string]any:

@@ -62,7 +62,8 @@ func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) 
 // The suffix alone is not enough: gateway.networking.k8s.io is made of custom
 // resources.
 func BuiltIn(group string) bool {
-	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" ||
+		group == "apiregistration.k8s.io"
 }
 
 // Atom resolves the type; ok is false where nothing is known.

@@ -17,7 +17,9 @@ import (
 
 // change turns what was recorded into a Change, in which each field has the rule that wrote
 // it last.
-func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, rec *recorder) (*engine.Change, error) {
+func (e *Evaluation) change(
+	ctx context.Context, t engine.Target, scoped bool, rec *recorder,
+) (*engine.Change, error) {
 	c := &engine.Change{
 		Subject: t.Key, Target: t, Scoped: scoped, Steps: rec.steps,
 	}
@@ -30,8 +32,10 @@ func (e *Evaluation) change(ctx context.Context, t engine.Target, scoped bool, r
 	if len(writes) == 0 {
 		return c, ctx.Err()
 	}
-	if before != t.Object { // what a server makes of the manifest all the same is left out: other spellings, and defaults
-		after = &unstructured.Unstructured{Object: diff.AsWritten(before.Object, t.Object.Object, after.Object, rec.typ())}
+	// what a server makes of the manifest all the same is left out: other spellings, and defaults
+	if before != t.Object {
+		after = &unstructured.Unstructured{Object: diff.AsWritten(before.Object, t.Object.Object,
+			after.Object, rec.typ())}
 	}
 	fields := slices.Clone(writes[0].Fields)
 	if len(writes) > 1 || before != t.Object {
@@ -115,7 +119,8 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 // typeOf is how the server reads a kind. One whose schema is not known, or cannot be read, is compared
 // without one.
 func (e *Evaluation) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
-	known, _ := e.types.Do(ctx, gvk, func(ctx context.Context) (any, error) { return diff.TypeOf(ctx, e.reader, gvk), nil })
+	known, _ := e.types.Do(ctx, gvk,
+		func(ctx context.Context) (any, error) { return diff.TypeOf(ctx, e.reader, gvk), nil })
 	t, _ := known.(diff.Type)
 	return t
 }

@@ -42,7 +42,7 @@ type chains struct {
 	first    map[int][]*orderedEffect // of the first pass, by the places of their triggers
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects among which triggers were looked for
-	news     []*orderedEffect          // of a round: those that are new, or gone, but for those on their own trigger alone
+	news     []*orderedEffect          // of a round: new, or gone, but for those on their own trigger alone
 	answer   answer                    // the last one
 }
 
@@ -92,7 +92,8 @@ func same(a, b *unstructured.Unstructured) bool { return a == b || diff.Same(a.O
 func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains {
 	c := &chains{
 		Evaluation: e, source: src, programs: programs,
-		places: map[engine.ObjectKey]int{}, first: map[int][]*orderedEffect{}, fed: map[engine.ObjectKey]*fed{}, read: map[engine.Selection]bool{},
+		places: map[engine.ObjectKey]int{}, first: map[int][]*orderedEffect{}, fed: map[engine.ObjectKey]*fed{},
+		read: map[engine.Selection]bool{},
 	}
 	for _, p := range e.programs {
 		if q, ok := p.(engine.Propagator); !ok || !q.Propagates() {
@@ -105,7 +106,8 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 				c.own = append(c.own, d.Matches...)
 				continue
 			}
-			c.rules = append(c.rules, &triggeredRule{turn: p.turn(d.Rule), ref: d.Rule, wants: d.Matches, targets: d.Targets})
+			c.rules = append(c.rules,
+				&triggeredRule{turn: p.turn(d.Rule), ref: d.Rule, wants: d.Matches, targets: d.Targets})
 		}
 	}
 	var wants, targets []engine.Selection
@@ -178,7 +180,9 @@ func (c *chains) inOrder() []*fed {
 }
 
 // round visits triggers, and returns those on which effects act that are new, or gone.
-func (c *chains) round(ctx context.Context, triggers []*fed, visit func(context.Context, *fed) error) ([]*fed, error) {
+func (c *chains) round(
+	ctx context.Context, triggers []*fed, visit func(context.Context, *fed) error,
+) ([]*fed, error) {
 	c.news = nil
 	for _, f := range triggers {
 		if err := visit(ctx, f); err != nil {
@@ -299,7 +303,10 @@ func (c *chains) ask(ctx context.Context, f *fed, r *triggeredRule, s state) (an
 	if c.answer.program == r.program && c.answer.state == s.target.Object {
 		return c.answer, nil
 	}
-	c.answer = answer{r.program, s.target.Object, &triggered{key: f.target.Key, rec: &recorder{reasons: c.options.Reasons}}}
+	c.answer = answer{
+		r.program, s.target.Object,
+		&triggered{key: f.target.Key, rec: &recorder{reasons: c.options.Reasons}},
+	}
 	i := slices.IndexFunc(c.programs, func(p propagation) bool { return p.program == r.program })
 	return c.answer, c.effectsOf(ctx, s, c.programs[i], c.answer.triggered)
 }
@@ -364,7 +371,8 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 	}
 	see := func(_ context.Context, t engine.Target) (*fed, error) {
 		f := &fed{
-			key: t.Key.Named(), target: t, effects: map[turn][]*orderedEffect{}, asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{},
+			key: t.Key.Named(), target: t, effects: map[turn][]*orderedEffect{},
+			asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{},
 		}
 		if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
 			f.matching = c.triggeredBy(&t)
@@ -372,19 +380,21 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 		return f, nil
 	}
 	for _, selections := range c.unread(effects) {
-		err := eachPage(ctx, c.options.Workers, c.Evaluation.pages(ctx, c.source, selections), see, func(all []*fed) error {
-			for _, f := range all {
-				if len(f.matching) > 0 && c.fed[f.key] == nil {
-					c.keepFed(f)
+		err := eachPage(ctx, c.options.Workers, c.Evaluation.pages(ctx, c.source, selections), see,
+			func(all []*fed) error {
+				for _, f := range all {
+					if len(f.matching) > 0 && c.fed[f.key] == nil {
+						c.keepFed(f)
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(c.inOrder(), func(f *fed) bool { return len(acting.on(f.key, f.target.Object)) == 0 }), nil
+	return slices.DeleteFunc(c.inOrder(),
+		func(f *fed) bool { return len(acting.on(f.key, f.target.Object)) == 0 }), nil
 }
 
 // keepFed keeps a trigger. One that the first pass did not see had other labels then.

@@ -30,8 +30,9 @@ func (e *Evaluation) asCreated() *Evaluation {
 		return nil
 	}
 	out := &Evaluation{
-		programs: e.programs, reader: e.reader, world: e.world, options: e.options, operation: engine.OperationCreate,
-		triggers: map[engine.ObjectKey]*triggered{}, reaching: e.reaching,
+		programs: e.programs, reader: e.reader, world: e.world, options: e.options,
+		operation: engine.OperationCreate,
+		triggers:  map[engine.ObjectKey]*triggered{}, reaching: e.reaching,
 	}
 	out.options.Reasons, out.options.Review, out.options.Request.Operation = false, nil, engine.OperationCreate
 	return out
@@ -49,7 +50,8 @@ func (e *Evaluation) lanes() []*Evaluation {
 // the operation, its creation.
 func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	c, err := e.Evaluate(ctx, t, scoped)
-	if err == nil && e.created != nil && t.Request.Open() && (e.holdsBack(c, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
+	if err == nil && e.created != nil && t.Request.Open() &&
+		(e.holdsBack(c, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
 		c.Created, err = e.created.Evaluate(ctx, t, scoped)
 	}
 	return c, err
@@ -106,7 +108,8 @@ func (e *Evaluation) differently(c *engine.Change) {
 		s := &created.Steps[i]
 		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule == s.Rule })
 		switch at := heldBack(c, s); {
-		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" && e.asking[s.Rule.WithoutParameter()] != nil:
+		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" &&
+			e.asking[s.Rule.WithoutParameter()] != nil:
 			kept, only = append(kept, i), only || at != ""
 		case at == engine.NotMatched && s.Outcome == engine.Skipped:
 			told(c, s)
@@ -128,7 +131,8 @@ func (e *Evaluation) differently(c *engine.Change) {
 		}
 		fields, others := pick(one.Fields, wanted), pick(one.Fields, rest)
 		if one.Fields = fields; len(others) > 0 && one.Before != nil {
-			one.After = &unstructured.Unstructured{Object: diff.Subset(one.Before.Object, one.After.Object, fields, others)}
+			one.After = &unstructured.Unstructured{Object: diff.Subset(one.Before.Object,
+				one.After.Object, fields, others)}
 		}
 	}
 }

@@ -25,7 +25,10 @@ type propagation struct {
 }
 
 func newPropagation(q engine.Propagator, program int) propagation {
-	p := propagation{Propagator: q, program: program, rules: map[engine.RuleRef]int{}, requested: map[engine.RuleRef][]engine.Selection{}}
+	p := propagation{
+		Propagator: q, program: program, rules: map[engine.RuleRef]int{},
+		requested: map[engine.RuleRef][]engine.Selection{},
+	}
 	for i, d := range q.Describe() {
 		p.rules[d.Rule] = i
 		for _, s := range d.Matches {
@@ -44,9 +47,10 @@ func newPropagation(q engine.Propagator, program int) propagation {
 // asks reports whether an object, or an update of its subresource, may trigger a rule.
 func (p propagation) asks(r engine.RuleRef, key engine.ObjectKey) bool {
 	requested := p.requested[r]
-	return key.Subresource == "" && requested == nil || slices.ContainsFunc(requested, func(s engine.Selection) bool {
-		return s.Subresource == key.Subresource && s.MatchesName(key)
-	})
+	return key.Subresource == "" && requested == nil ||
+		slices.ContainsFunc(requested, func(s engine.Selection) bool {
+			return s.Subresource == key.Subresource && s.MatchesName(key)
+		})
 }
 
 // turn returns the turn of a rule.
@@ -98,7 +102,8 @@ func (e *Evaluation) triggering(q engine.Propagator) []engine.Selection {
 		switch {
 		case d.Existing != engine.ByTrigger:
 			continue
-		case len(d.Targets) == 0 || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool { return len(e.narrow(s)) > 0 }):
+		case len(d.Targets) == 0 ||
+			slices.ContainsFunc(d.Targets, func(s engine.Selection) bool { return len(e.narrow(s)) > 0 }):
 			e.reaching[d.Rule] = true
 		case !e.options.Reasons:
 			continue
@@ -190,7 +195,10 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
 	for _, effect := range effects {
-		out.effects = append(out.effects, orderedEffect{Effect: effect, turn: p.turn(effect.Rule), by: t.by, created: t.target.Request.Operation == engine.OperationCreate})
+		out.effects = append(out.effects, orderedEffect{
+			Effect: effect, turn: p.turn(effect.Rule), by: t.by,
+			created: t.target.Request.Operation == engine.OperationCreate,
+		})
 	}
 	return nil
 }
@@ -198,7 +206,8 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 // hiddenSubject stands for one that a Secret may have named.
 func hiddenSubject() engine.ObjectKey {
 	return engine.ObjectKey{
-		GroupKind: schema.GroupKind{Kind: engine.HiddenValue}, Version: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue,
+		GroupKind: schema.GroupKind{Kind: engine.HiddenValue}, Version: engine.HiddenValue,
+		Namespace: engine.HiddenValue, Name: engine.HiddenValue,
 	}
 }
 
@@ -222,7 +231,8 @@ func (e *Evaluation) keep(t *triggered) {
 	if !e.options.Scope.InShard(t.key) {
 		return // its own shard reports it
 	}
-	failed := slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
+	failed := slices.ContainsFunc(t.rec.steps,
+		func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
 	if t.chosen || failed {
 		e.triggers[t.key.Named()] = t
 	}
@@ -237,9 +247,10 @@ func (e *Evaluation) addTriggerSteps(c *engine.Change) {
 	if c.Created != nil {
 		e.created.reportTrigger(c.Created)
 	}
-	unreached := e.reaches.unreached(c, slices.DeleteFunc(e.effects.on(c.Subject, c.Target.Object), func(f *orderedEffect) bool {
-		return !f.selects(c.Before) && !f.selects(c.After)
-	}))
+	unreached := e.reaches.unreached(c,
+		slices.DeleteFunc(e.effects.on(c.Subject, c.Target.Object), func(f *orderedEffect) bool {
+			return !f.selects(c.Before) && !f.selects(c.After)
+		}))
 	if len(unreached) == 0 {
 		return
 	}
@@ -302,7 +313,8 @@ func addStep(c *engine.Change, s *engine.Step) {
 func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	keys := make([]engine.ObjectKey, 0, len(e.triggers))
 	for k, t := range e.triggers {
-		if e.options.Scope.InShard(k) && slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
+		if e.options.Scope.InShard(k) &&
+			slices.ContainsFunc(t.rec.steps, func(s engine.Step) bool { return s.Outcome.Incomplete() }) {
 			keys = append(keys, k)
 		}
 	}
@@ -375,7 +387,9 @@ func subjectKey(s engine.Selection) engine.ObjectKey {
 }
 
 // pages streams a source, less the parts that cannot be read.
-func (e *Evaluation) pages(ctx context.Context, src engine.Source, selections []engine.Selection) iter.Seq2[engine.Page, error] {
+func (e *Evaluation) pages(
+	ctx context.Context, src engine.Source, selections []engine.Selection,
+) iter.Seq2[engine.Page, error] {
 	return func(yield func(engine.Page, error) bool) {
 		for page, err := range src.Pages(ctx, selections) {
 			if err != nil && e.isUnreadable(err) {
@@ -391,7 +405,8 @@ func (e *Evaluation) pages(ctx context.Context, src engine.Source, selections []
 // eachPage does something with every target of the pages, side by side on one page. Take receives the results
 // of a page in the order of the source. The first error ends it.
 func eachPage[R any](
-	ctx context.Context, workers int, pages iter.Seq2[engine.Page, error], do func(context.Context, engine.Target) (R, error), take func([]R) error,
+	ctx context.Context, workers int, pages iter.Seq2[engine.Page, error],
+	do func(context.Context, engine.Target) (R, error), take func([]R) error,
 ) error {
 	for page, err := range pages {
 		if err != nil {

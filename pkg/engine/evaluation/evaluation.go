@@ -59,7 +59,7 @@ type Evaluation struct {
 	options    Options
 	types      engine.Memo                           // of diff.Type, by kind
 	operation  engine.Operation                      // of requests that are left open
-	created    *Evaluation                           // of objects as if they were created; nil where that makes no difference
+	created    *Evaluation                           // of objects as if they were created; nil if it is the same
 	asking     map[engine.RuleRef][]engine.Selection // what the rules match that ask for the operation
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*triggered // what triggers have to report, by identity
@@ -83,7 +83,8 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	}
 	e := &Evaluation{
 		programs: programs, reader: w.ReadsExisting(), options: o, operation: engine.OperationUpdate,
-		triggers: map[engine.ObjectKey]*triggered{}, reaching: map[engine.RuleRef]bool{}, lacked: map[string]*engine.UnreadableError{},
+		triggers: map[engine.ObjectKey]*triggered{}, reaching: map[engine.RuleRef]bool{},
+		lacked: map[string]*engine.UnreadableError{},
 	}
 	for _, p := range programs {
 		for _, d := range p.Describe() {
@@ -157,18 +158,19 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 		}
 		return out, nil
 	}
-	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger, func(all [][]*triggered) error {
-		for _, lanes := range all {
-			for i, t := range lanes {
-				l := e.lanes()[i]
-				if l.chains.possible && t.covered {
-					l.chains.places[t.key.Named()] = l.effects.triggers
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), trigger,
+		func(all [][]*triggered) error {
+			for _, lanes := range all {
+				for i, t := range lanes {
+					l := e.lanes()[i]
+					if l.chains.possible && t.covered {
+						l.chains.places[t.key.Named()] = l.effects.triggers
+					}
+					l.keep(t)
 				}
-				l.keep(t)
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	for _, l := range e.lanes() {
 		if err == nil {
 			err = l.chains.follow(ctx)
@@ -212,9 +214,10 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 		e.addTriggerSteps(c)
 		return e.emit(c, emit)
 	}
-	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate, func(all [][]*engine.Change) error {
-		return e.handOver(ctx, slices.Concat(all...), take)
-	})
+	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate,
+		func(all [][]*engine.Change) error {
+			return e.handOver(ctx, slices.Concat(all...), take)
+		})
 	if err != nil {
 		return err
 	}
@@ -305,7 +308,9 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 }
 
 // handOver has those of the changes reviewed that rules wrote, and hands all over in their order.
-func (e *Evaluation) handOver(ctx context.Context, all []*engine.Change, take func(*engine.Change) error) error {
+func (e *Evaluation) handOver(
+	ctx context.Context, all []*engine.Change, take func(*engine.Change) error,
+) error {
 	if review := e.options.Review; review != nil {
 		written := slices.DeleteFunc(slices.Clone(all), func(c *engine.Change) bool { return !c.Writes() })
 		reviews := make([]func(context.Context, *Evaluation) error, len(written))
@@ -390,10 +395,14 @@ func (p *pass) effect(f *orderedEffect) error {
 	}
 	from := len(p.rec.steps)
 	if err := p.target.Ignored.By(f.Rule); err != nil {
-		p.rec.Step(engine.Step{Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Skipped, Err: err, Confidential: f.Confidential})
+		p.rec.Step(engine.Step{
+			Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Skipped, Err: err, Confidential: f.Confidential,
+		})
 		return nil
 	}
-	err := p.run(f.Rule, func(ctx context.Context, t engine.Target, w *engine.World, s engine.Sink) (*unstructured.Unstructured, error) {
+	err := p.run(f.Rule, func(ctx context.Context, t engine.Target, w *engine.World,
+		s engine.Sink,
+	) (*unstructured.Unstructured, error) {
 		step := f.Apply(ctx, t, w, s)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -410,7 +419,8 @@ func (p *pass) effect(f *orderedEffect) error {
 // complete adds to the steps of an effect what its rule does not know.
 func (f *orderedEffect) complete(steps []engine.Step) {
 	for i := range steps {
-		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by), func(r engine.RuleRef) bool { return r == f.Rule })
+		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by),
+			func(r engine.RuleRef) bool { return r == f.Rule })
 		if f.repeats && steps[i].Outcome == engine.Changed && steps[i].NotIdempotent == "" {
 			steps[i].NotIdempotent = "it changes the object that triggers it, and would change it once more"
 		}
@@ -419,10 +429,12 @@ func (f *orderedEffect) complete(steps []engine.Step) {
 
 // guarded keeps a panic in a dialect, or in a library that it stands on, from
 // taking down the run: it becomes a failed step, and the object goes on as it was.
-func guarded(r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error)) (out *unstructured.Unstructured, err error) {
+func guarded(
+	r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error),
+) (out *unstructured.Unstructured, err error) {
 	err = engine.Guard(func() (err error) { out, err = run(); return err })
-	if p, panicked := err.(*engine.PanicError); panicked { //nolint:errorlint // one that is wrapped was a step already
-		s.Step(engine.Step{Rule: r, Outcome: engine.Failed, Err: p})
+	if panicked(err) {
+		s.Step(engine.Step{Rule: r, Outcome: engine.Failed, Err: err})
 		return t.Object, nil
 	}
 	return out, err

@@ -67,12 +67,15 @@ func (e *Evaluation) byController(ctx context.Context, of *engine.Change, out *[
 }
 
 // generated adds the changes of what templates generate, and of what they generate of that.
-func (e *Evaluation) generated(ctx context.Context, p engine.Expander, of *engine.Change, out *[]*engine.Change) error {
+func (e *Evaluation) generated(
+	ctx context.Context, p engine.Expander, of *engine.Change, out *[]*engine.Change,
+) error {
 	for _, g := range p.Expand(result(of)) {
 		if g.Err != nil {
 			key := of.Subject.Made(g.Object, g.By.Policy)
 			*out = append(*out, &engine.Change{
-				Subject: key, Target: engine.Target{Key: key, Object: g.Object, Origin: of.Target.Origin}, Before: g.Object, After: g.Object,
+				Subject: key, Target: engine.Target{Key: key, Object: g.Object, Origin: of.Target.Origin},
+				Before: g.Object, After: g.Object,
 				Scoped: true, Steps: []engine.Step{{Rule: g.By, Outcome: engine.Failed, Err: g.Err}},
 			})
 			continue
@@ -98,11 +101,15 @@ func result(of *engine.Change) *unstructured.Unstructured {
 }
 
 // make evaluates an object that would be made of another.
-func (e *Evaluation) make(ctx context.Context, of *engine.Change, object *unstructured.Unstructured, template string, user engine.UserInfo) (*engine.Change, error) {
+func (e *Evaluation) make(
+	ctx context.Context, of *engine.Change, object *unstructured.Unstructured, template string,
+	user engine.UserInfo,
+) (*engine.Change, error) {
 	t := engine.Target{
-		Key: of.Subject.Made(object, template), Object: object, Origin: of.Target.Origin, Namespace: of.Target.Namespace,
-		Ignored: of.Target.Ignored,
-		Request: engine.Request{Operation: engine.OperationCreate, User: user, DryRun: of.Target.Request.DryRun},
+		Key: of.Subject.Made(object, template), Object: object, Origin: of.Target.Origin,
+		Namespace: of.Target.Namespace,
+		Ignored:   of.Target.Ignored,
+		Request:   engine.Request{Operation: engine.OperationCreate, User: user, DryRun: of.Target.Request.DryRun},
 	}
 	if of.Subject.Of == (engine.Maker{}) {
 		t.Ignored = e.ignored(of.Before)

@@ -94,7 +94,8 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	if s.Outcome.Incomplete() && r.broken == nil {
 		r.broken = s
 	}
-	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants, func(s engine.Selection) bool { return s.MatchesResource(t.resource) && s.MatchesName(t.key) }) {
+	if s.Outcome == engine.NotMatched && !slices.ContainsFunc(r.wants,
+		func(s engine.Selection) bool { return s.MatchesResource(t.resource) && s.MatchesName(t.key) }) {
 		return // by its identity: labels that it lacks are worth reporting
 	}
 	r.near++
@@ -163,7 +164,9 @@ func (r *reach) why(c *engine.Change) error {
 		}
 		subjects := f.Subjects
 		if f.Confidential {
-			subjects = engine.Selection{Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue}
+			subjects = engine.Selection{
+				Kind: engine.HiddenValue, Namespace: engine.HiddenValue, Name: engine.HiddenValue,
+			}
 		}
 		mismatches := subjects.Mismatches(c.Subject, labels)
 		if i == 0 || nearer(mismatches, nearest) {

@@ -64,7 +64,8 @@ func (r *reads) outdated() []string {
 			case key.Name != "" && r.changed.has(key):
 				out = append(out, key.String())
 			case key.Name == "" && cmp.Or(key.Namespace, k.Namespace) == k.Namespace:
-				out = append(out, "the list of "+engine.Selection{Group: k.Group, Kind: k.Kind, Namespace: key.Namespace}.String())
+				out = append(out,
+					"the list of "+engine.Selection{Group: k.Group, Kind: k.Kind, Namespace: key.Namespace}.String())
 			}
 		}
 	}

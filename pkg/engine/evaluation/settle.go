@@ -51,7 +51,8 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 				return err
 			}
 		}
-		same := p.target.Object == last.target.Object || diff.Same(p.target.Object.Object, last.target.Object.Object)
+		same := p.target.Object == last.target.Object ||
+			diff.Same(p.target.Object.Object, last.target.Object.Object)
 		switch denied := p.denied(last.steps); {
 		case same && !denied:
 			p.reset(last)
@@ -131,7 +132,8 @@ func (p *pass) effects(effects []*orderedEffect) error {
 
 // denied reports whether admission would deny the object, by the steps from one on.
 func (p *pass) denied(from int) bool {
-	return slices.ContainsFunc(p.rec.steps[from:], func(s engine.Step) bool { return s.Outcome == engine.Denied })
+	return slices.ContainsFunc(p.rec.steps[from:],
+		func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
 // keepNews drops the steps since a mark that were reported before it.

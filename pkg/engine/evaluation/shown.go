@@ -25,7 +25,9 @@ type pass struct {
 }
 
 // evaluator is a program, or an effect: it returns the object after it.
-type evaluator func(context.Context, engine.Target, *engine.World, engine.Sink) (*unstructured.Unstructured, error)
+type evaluator func(
+	context.Context, engine.Target, *engine.World, engine.Sink,
+) (*unstructured.Unstructured, error)
 
 // begin returns a pass of an object that nothing has been done to.
 func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *pass {
@@ -35,9 +37,11 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Key.Of == (engine.Maker{}) { // else it is left alone with what it is made of
 		t.Ignored = e.ignored(t.Object)
 	}
-	p := &pass{Evaluation: e, target: t, rec: &recorder{reasons: reasons, states: e.options.States, live: t.Written == nil, steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object, typ: func() diff.Type {
-		return e.typeOf(ctx, t.Object.GroupVersionKind())
-	}}}
+	p := &pass{Evaluation: e, target: t, rec: &recorder{
+		reasons: reasons, states: e.options.States, live: t.Written == nil,
+		steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object,
+		typ: func() diff.Type { return e.typeOf(ctx, t.Object.GroupVersionKind()) },
+	}}
 	p.ctx, _ = engine.WatchSecrets(ctx)
 	return p
 }
@@ -69,7 +73,8 @@ func (p *pass) state() state {
 			s.by = append(s.by, w.Rule)
 		}
 	}
-	if simulated := s.target.OldObject == p.rec.before; simulated && len(s.by) > 0 { // a run over the result would find no request that changes it
+	// a run over the result would find no request that changes it
+	if simulated := s.target.OldObject == p.rec.before; simulated && len(s.by) > 0 {
 		s.target.OldObject = s.target.Object
 	}
 	return s
@@ -119,7 +124,8 @@ func Conceal(c *engine.Change) {
 		}
 		switch s.Outcome {
 		case engine.Changed:
-			if slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool { return s.Writes == nil || !s.Writes.Cover(f.Path) }) {
+			if slices.ContainsFunc(s.Fields,
+				func(f engine.FieldChange) bool { return s.Writes == nil || !s.Writes.Cover(f.Path) }) {
 				writes.Add(nil)
 			}
 			writes.Add(s.Writes)
@@ -140,7 +146,8 @@ func Conceal(c *engine.Change) {
 	out.Steps = nil
 	for i := range c.Steps {
 		s := shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After))
-		if s.Err != nil && s.Outcome != engine.NotMatched && !s.Ignored() && (engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
+		if s.Err != nil && s.Outcome != engine.NotMatched && !s.Ignored() &&
+			(engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
 			s.Err = hiddenErr(s.Err) // it may quote what the Secret holds
 		}
 		out.Steps = append(out.Steps, s)
@@ -316,7 +323,8 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 			now = diff.Replaced(u.Object, now, p, engine.HiddenValue)
 		}
 		u = objectOf(now)
-		if slices.ContainsFunc(paths, func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
+		if slices.ContainsFunc(paths,
+			func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
 			u = &unstructured.Unstructured{Object: identity(u.Object)}
 		}
 		return u
@@ -341,7 +349,9 @@ func objectOf(v any) *unstructured.Unstructured {
 
 // identity is what names an object.
 func identity(object map[string]any) map[string]any {
-	out := map[string]any{engine.HiddenValue: engine.HiddenValue, "apiVersion": object["apiVersion"], "kind": object["kind"]}
+	out := map[string]any{
+		engine.HiddenValue: engine.HiddenValue, "apiVersion": object["apiVersion"], "kind": object["kind"],
+	}
 	metadata, _ := object["metadata"].(map[string]any)
 	names := map[string]any{engine.HiddenValue: engine.HiddenValue}
 	for _, name := range []string{"name", "namespace", "uid"} {
@@ -364,7 +374,8 @@ func hidesFields(u *unstructured.Unstructured) bool {
 // are marked.
 func ShowFields(c, shown *engine.Change) (hidden bool) {
 	if hidesFields(shown.Before) || hidesFields(shown.After) { // of a comparison, one alone may
-		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)}, &unstructured.Unstructured{Object: identity(shown.After.Object)}
+		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)},
+			&unstructured.Unstructured{Object: identity(shown.After.Object)}
 	}
 	shown.Fields = make([]engine.FieldChange, len(c.Fields))
 	was, is := viewOf(c.Before, shown.Before), viewOf(c.After, shown.After)

@@ -177,10 +177,11 @@ const (
 // onPage evaluates subjects side by side, and reports what became of them in their order.
 func (e unvisited) onPage(ctx context.Context, page []subject) error {
 	changes := make([]*engine.Change, len(page))
-	err := sideBySide(ctx, max(readers, e.options.Workers), len(page), func(ctx context.Context, i int) (err error) {
-		changes[i], err = e.evaluate(page[i].under(ctx), page[i])
-		return err
-	})
+	err := sideBySide(ctx, max(readers, e.options.Workers), len(page),
+		func(ctx context.Context, i int) (err error) {
+			changes[i], err = e.evaluate(page[i].under(ctx), page[i])
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -198,7 +199,8 @@ func (e unvisited) take(c *engine.Change) error {
 
 // runListed evaluates the subjects that a selection lists, while the next ones are read.
 func (e unvisited) runListed(ctx context.Context, s *subjects) error {
-	for page, err := range engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[[]subject, error] { return e.listPages(ctx, s) }) {
+	for page, err := range engine.ReadAhead(ctx,
+		func(ctx context.Context) iter.Seq2[[]subject, error] { return e.listPages(ctx, s) }) {
 		if err == nil {
 			err = e.onPage(ctx, page)
 		} else if c := e.missing(s, err); c != nil && ctx.Err() == nil {
@@ -241,7 +243,8 @@ func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[[]subje
 // means reports whether an object is one of the subjects, in the scope; that of a subresource is decided
 // already.
 func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
-	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) && e.options.Scope.InShard(k)
+	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) &&
+		e.options.Scope.InShard(k)
 }
 
 // target returns a subject that was read.
@@ -298,7 +301,10 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 			}
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
-		addStep(c, &engine.Step{Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Failed, Err: brief(err), Confidential: f.Confidential, AsCreated: f.created && e.created != nil})
+		addStep(c, &engine.Step{
+			Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Failed, Err: brief(err),
+			Confidential: f.Confidential, AsCreated: f.created && e.created != nil,
+		})
 	}
 	if s.effects[0].Confidential && c.Shown != nil {
 		c.Shown.Subject = hiddenSubject()

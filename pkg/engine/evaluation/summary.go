@@ -144,7 +144,8 @@ func (s *Summary) Add(c *engine.Change) {
 	s.Fields += len(counted) + len(records)
 	s.Records += len(records)
 	s.Restarts.add(c)
-	if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code == engine.ImpactApplied }) && !c.Denied() && !c.Managed() {
+	if slices.ContainsFunc(c.Impacts, func(m engine.Impact) bool { return m.Code == engine.ImpactApplied }) &&
+		!c.Denied() && !c.Managed() {
 		s.SetBack++
 	}
 	if c.Changed() {
@@ -182,7 +183,8 @@ func (s *Summary) expand(more *Expanded, changed bool) {
 	if changed {
 		more.Changed++
 	}
-	s.Expanded.Objects, s.Expanded.Changed, s.Expanded.Fields = s.Expanded.Objects+more.Objects, s.Expanded.Changed+more.Changed, s.Expanded.Fields+more.Fields
+	s.Expanded.Objects, s.Expanded.Changed, s.Expanded.Fields = s.Expanded.Objects+more.Objects,
+		s.Expanded.Changed+more.Changed, s.Expanded.Fields+more.Fields
 }
 
 // addOutcomes counts the object in each rule once for each outcome that counts.
@@ -275,7 +277,8 @@ type Managed struct {
 }
 
 func (s *Summary) addManaged(m Managed) {
-	i := slices.IndexFunc(s.Managed, func(known Managed) bool { return known.By == m.By && known.Source == m.Source })
+	i := slices.IndexFunc(s.Managed,
+		func(known Managed) bool { return known.By == m.By && known.Source == m.Source })
 	switch {
 	case i >= 0:
 		s.Managed[i].Objects += m.Objects
@@ -362,7 +365,9 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 }
 
 // idle are the outcomes of a rule that did nothing, and with which nothing went wrong.
-var idle = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched} //nolint:gochecknoglobals // an immutable table
+//
+//nolint:gochecknoglobals // an immutable table
+var idle = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched}
 
 // Outcomes adds up one outcome over all rules.
 func (s *Summary) Outcomes(o engine.Outcome) int {

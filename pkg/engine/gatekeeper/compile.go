@@ -34,8 +34,10 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 		m.source = spec.At("match").Fields().At("source")
 	}
 	m.written.match = keyOf(spec.At("match").Value)
-	spec.Elsewhere("below parameters", "assign", "assignDomain", "assignPath", "assignTag", "pathTests", "operation", "values")
-	spec.Elsewhere("below match", "kinds", "namespaces", "excludedNamespaces", "labelSelector", "namespaceSelector")
+	spec.Elsewhere("below parameters", "assign", "assignDomain", "assignPath", "assignTag", "pathTests",
+		"operation", "values")
+	spec.Elsewhere("below match", "kinds", "namespaces", "excludedNamespaces", "labelSelector",
+		"namespaceSelector")
 	parameters := spec.At("parameters").Fields()
 	parameters.Elsewhere("beside parameters", "location", "applyTo", "match")
 	refuseDropped(parameters)

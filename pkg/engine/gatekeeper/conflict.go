@@ -151,7 +151,8 @@ func (t *tree) conflicts(kind schema.GroupVersionKind) []*conflictError {
 		p := t.places[name]
 		for _, reason := range []func() (ids, string){p.byType, p.byKey, p.byEnd} {
 			if parties, text := reason(); len(parties) > 1 {
-				out = append(out, &conflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
+				out = append(out,
+					&conflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
 			}
 		}
 	}

@@ -51,8 +51,10 @@ func (d *Dialect) Accepts(gk schema.GroupKind) engine.Role {
 		if d.expands {
 			return engine.Input
 		}
-	case schema.GroupKind{Group: mutationsGroup, Kind: kindAssign}, schema.GroupKind{Group: mutationsGroup, Kind: kindAssignImage},
-		schema.GroupKind{Group: mutationsGroup, Kind: kindAssignMetadata}, schema.GroupKind{Group: mutationsGroup, Kind: kindModifySet}:
+	case schema.GroupKind{Group: mutationsGroup, Kind: kindAssign},
+		schema.GroupKind{Group: mutationsGroup, Kind: kindAssignImage},
+		schema.GroupKind{Group: mutationsGroup, Kind: kindAssignMetadata},
+		schema.GroupKind{Group: mutationsGroup, Kind: kindModifySet}:
 		return engine.Policy
 	}
 	return engine.Foreign
@@ -113,7 +115,8 @@ func usable(byID map[string]*mutator) []*mutator {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b *mutator) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(out,
+		func(a, b *mutator) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
 	return out
 }
 
@@ -125,7 +128,9 @@ func name(mutators []*mutator) {
 		count[m.name]++
 	}
 	for _, m := range mutators {
-		m.ref = engine.RuleRef{Dialect: Name, Policy: m.name, Origin: m.location.Report.Origin, Severity: m.ref.Severity}
+		m.ref = engine.RuleRef{
+			Dialect: Name, Policy: m.name, Origin: m.location.Report.Origin, Severity: m.ref.Severity,
+		}
 		if count[m.name] > 1 {
 			m.ref.Policy = m.kind + "/" + m.name
 		}
@@ -183,7 +188,8 @@ func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string
 func (m *mutator) describe() engine.Description {
 	d := engine.Description{
 		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
-		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(), AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
+		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(),
+		AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
 	}
 	if a, ok := m.action.(*assign); ok && a.External != nil {
 		d.Asks = []engine.Ask{{Of: engine.AskProvider, What: a.External.Provider}}

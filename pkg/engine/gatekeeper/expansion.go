@@ -16,7 +16,9 @@ import (
 
 // templateKind is an ExpansionTemplate, by which Gatekeeper generates what a controller would create of an
 // object, to review it with that (pkg/expansion in Gatekeeper).
-var templateKind = schema.GroupKind{Group: "expansion.gatekeeper.sh", Kind: "ExpansionTemplate"} //nolint:gochecknoglobals // immutable
+//
+//nolint:gochecknoglobals // immutable
+var templateKind = schema.GroupKind{Group: "expansion.gatekeeper.sh", Kind: "ExpansionTemplate"}
 
 // template is an ExpansionTemplate.
 type template struct {
@@ -67,7 +69,9 @@ func decodeTemplates(c *engine.Compilation) ([]*template, []error) {
 func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *template {
 	root := policydecode.Node{Report: r, Value: u.Object}.Fields()
 	spec := root.At("spec").Fields()
-	t := &template{node: root.At("spec"), ref: engine.RuleRef{Dialect: Name, Policy: u.GetName(), Origin: r.Origin}}
+	t := &template{
+		node: root.At("spec"), ref: engine.RuleRef{Dialect: Name, Policy: u.GetName(), Origin: r.Origin},
+	}
 	before := len(r.Errs)
 	const maxName = 63
 	if len(t.ref.Policy) > maxName {
@@ -75,11 +79,16 @@ func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *templ
 	}
 	for _, item := range spec.At("applyTo").List() {
 		f := item.Fields()
-		t.applyTo = append(t.applyTo, match.ApplyTo{Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts()})
+		t.applyTo = append(t.applyTo, match.ApplyTo{
+			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
+		})
 		f.Done()
 	}
 	generated := spec.At("generatedGVK").Fields()
-	t.generates = schema.GroupVersionKind{Group: generated.At("group").Text(), Version: generated.At("version").Text(), Kind: generated.At("kind").Text()}
+	t.generates = schema.GroupVersionKind{
+		Group:   generated.At("group").Text(),
+		Version: generated.At("version").Text(), Kind: generated.At("kind").Text(),
+	}
 	generated.Done()
 	source := spec.At("templateSource").Text()
 	t.source = strings.Split(source, ".")

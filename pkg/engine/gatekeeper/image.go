@@ -30,7 +30,9 @@ func parseImage(text string) imageReference {
 
 // With is the reference with the parts of another one that are not empty.
 func (r imageReference) With(parts imageReference) imageReference {
-	return imageReference{Domain: cmp.Or(parts.Domain, r.Domain), Path: cmp.Or(parts.Path, r.Path), Tag: cmp.Or(parts.Tag, r.Tag)}
+	return imageReference{
+		Domain: cmp.Or(parts.Domain, r.Domain), Path: cmp.Or(parts.Path, r.Path), Tag: cmp.Or(parts.Tag, r.Tag),
+	}
 }
 
 // String puts the parts together.

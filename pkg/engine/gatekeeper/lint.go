@@ -94,7 +94,8 @@ func lintSet(mutators []*mutator) {
 // shadowedBy reports whether a later mutator always undoes what m does to objects of the
 // types that both name, if there are any.
 func (m *mutator) shadowedBy(later *mutator) bool {
-	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests || !m.path.HasPrefix(later.path) ||
+	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests ||
+		!m.path.HasPrefix(later.path) ||
 		later.written.match != "null" && later.written.match != m.written.match {
 		return false
 	}

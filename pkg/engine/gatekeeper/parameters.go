@@ -148,7 +148,8 @@ func (m *mutator) decodeModifySet(parameters *policydecode.Fields) action {
 
 func (m *mutator) decodeAssignImage(parameters *policydecode.Fields) action {
 	parts := imageReference{
-		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(), Tag: parameters.At("assignTag").Text(),
+		Domain: parameters.At("assignDomain").Text(), Path: parameters.At("assignPath").Text(),
+		Tag: parameters.At("assignTag").Text(),
 	}
 	if err := parts.Validate(); err != nil {
 		parameters.Fail("%s has invalid parameters: %w", m.messagePrefix(), err)

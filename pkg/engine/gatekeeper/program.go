@@ -39,7 +39,9 @@ func newProgram(mutators []*mutator, installed int, excluded []string) *program 
 // Evaluate runs the set until nothing changes. Where a mutator fails, or the set does not
 // converge, the object stays as it was. There is no reinvocation: Gatekeeper's webhook
 // asks for none.
-func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+func (p *program) Evaluate(
+	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+) (*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil || t.Request.Reinvocation {
 		return t.Object, err
 	}
@@ -71,7 +73,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 // readNamespace adds the Namespace to a target that came without, where a mutator
 // asks for it. A Namespace that cannot be read stays unknown.
 func (r *run) readNamespace(ctx context.Context, w *engine.World) engine.Target {
-	asks := slices.ContainsFunc(r.program.mutators, func(m *mutator) bool { return m.criteria.NamespaceLabels != nil })
+	asks := slices.ContainsFunc(r.program.mutators,
+		func(m *mutator) bool { return m.criteria.NamespaceLabels != nil })
 	if !asks || r.target.Key.Namespace == "" || w.Reader == nil {
 		return r.target
 	}
@@ -106,7 +109,8 @@ func (p *program) excludes(t engine.Target) string {
 		return ""
 	}
 	if namespace != nil {
-		if _, ignored, err := unstructured.NestedString(namespace.Object, "metadata", "labels", ignoreLabel); err == nil && ignored {
+		if _, ignored, err := unstructured.NestedString(namespace.Object, "metadata", "labels",
+			ignoreLabel); err == nil && ignored {
 			return "its Namespace has the label " + ignoreLabel
 		}
 	}

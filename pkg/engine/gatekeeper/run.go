@@ -137,7 +137,8 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (loc
 	set := func(current any, exists bool) (location.Result, error) {
 		return m.action.set(r.target.Key, current, exists)
 	}
-	out, err := location.Walk(object.Object, location.Way{Path: m.path, Tests: m.tests, Set: set, Clock: r.clock})
+	way := location.Way{Path: m.path, Tests: m.tests, Set: set, Clock: r.clock}
+	out, err := location.Walk(object.Object, way)
 	if err == nil && out.Changed {
 		err = engine.SameObject(object.Object, out.Object)
 	}

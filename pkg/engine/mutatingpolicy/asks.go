@@ -23,7 +23,8 @@ type Asking struct {
 func Asks(a Asking) []engine.Ask {
 	var out []engine.Ask
 	add := func(ask engine.Ask) {
-		if !slices.ContainsFunc(out, func(known engine.Ask) bool { return known.Of == ask.Of && known.What == ask.What }) {
+		if !slices.ContainsFunc(out,
+			func(known engine.Ask) bool { return known.Of == ask.Of && known.What == ask.What }) {
 			out = append(out, ask)
 		}
 	}
@@ -66,7 +67,9 @@ func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 		return engine.Ask{}, false
 	}
 	name, subresource, _ := strings.Cut(args[1], "/")
-	s := engine.Selection{Group: gv.Group, Kind: "*", Resource: name, Subresource: subresource, Namespace: args[2]}
+	s := engine.Selection{
+		Group: gv.Group, Kind: "*", Resource: name, Subresource: subresource, Namespace: args[2],
+	}
 	what := strings.TrimSpace(args[1] + " of " + args[0])
 	if args[0] == "" || args[1] == "" {
 		return engine.Ask{Of: engine.AskObjects, What: "objects that an expression names"}, true
@@ -103,7 +106,9 @@ func (a Asking) global(c cel.Call) engine.Ask {
 	e := a.Entries.byName[name]
 	switch {
 	case e == nil:
-		s := engine.Selection{Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: name}
+		s := engine.Selection{
+			Group: policydecode.GlobalContextKind.Group, Kind: policydecode.GlobalContextKind.Kind, Name: name,
+		}
 		return engine.Ask{Of: engine.AskObjects, What: strings.TrimSpace(what), Objects: s}
 	case e.Call == nil:
 		return engine.Ask{Of: engine.AskObjects, What: what, Objects: e.Lists()}

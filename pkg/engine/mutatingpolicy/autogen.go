@@ -27,7 +27,9 @@ type apiResources struct {
 //nolint:gochecknoglobals // an immutable table
 var allDerivations = []derivation{
 	{"cronjobs", "spec.jobTemplate.spec.template", []apiResources{{"batch", []string{"cronjobs"}}}},
-	{"defaults", "spec.template", []apiResources{{"apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}}, {"batch", []string{"jobs"}}}},
+	{"defaults", "spec.template", []apiResources{
+		{"apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}}, {"batch", []string{"jobs"}},
+	}},
 }
 
 // Autogen returns what Kyverno makes of an expression about a Pod in the policy that it derives for a
@@ -47,7 +49,8 @@ func derivationsFor(wanted []string) []derivation {
 		groups := d.groups
 		d.groups = nil
 		for _, g := range groups {
-			g.resources = slices.DeleteFunc(slices.Clone(g.resources), func(name string) bool { return wanted != nil && !slices.Contains(wanted, name) })
+			g.resources = slices.DeleteFunc(slices.Clone(g.resources),
+				func(name string) bool { return wanted != nil && !slices.Contains(wanted, name) })
 			if len(g.resources) > 0 {
 				d.groups = append(d.groups, g)
 			}

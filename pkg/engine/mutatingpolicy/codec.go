@@ -54,8 +54,9 @@ const maxUnpacked = 2 << 20
 // gzipOptions declare gzip.compress(text) and gzip.decompress(bytes).
 func gzipOptions() []cel.EnvOption {
 	return []cel.EnvOption{
-		cel.Function("gzip.decompress", cel.Overload("decompress_bytes_string", []*cel.Type{cel.BytesType}, cel.StringType,
-			cel.UnaryBinding(decompress))),
+		cel.Function("gzip.decompress",
+			cel.Overload("decompress_bytes_string", []*cel.Type{cel.BytesType}, cel.StringType,
+				cel.UnaryBinding(decompress))),
 		cel.Function("gzip.compress", cel.Overload("compress_any_bytes", []*cel.Type{cel.DynType}, cel.BytesType,
 			cel.UnaryBinding(compress))),
 	}

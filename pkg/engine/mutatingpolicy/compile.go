@@ -71,7 +71,9 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	if known := c.environments[namespaced]; known != nil {
 		return known, nil
 	}
-	e, err := cel.NewEnvironment(cel.Options{RequestObjects: true, PatchTypes: true, Extensions: LibraryOptions(namespaced)})
+	e, err := cel.NewEnvironment(cel.Options{
+		RequestObjects: true, PatchTypes: true, Extensions: LibraryOptions(namespaced),
+	})
 	if err == nil {
 		c.environments[namespaced] = e
 	}
@@ -83,15 +85,19 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 // file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
-	b := cel.Builder{Scope: in.NewScope(), ReplaceAtomic: p.replaceAtomic, Failed: func(n policydecode.Node, err error) {
-		if n.Rule = r.Ref.Rule; derived != nil {
-			err = fmt.Errorf("as derived for Pod controllers: %w", err)
-		}
-		n.Fail("%w", err)
-	}}
+	b := cel.Builder{
+		Scope: in.NewScope(), ReplaceAtomic: p.replaceAtomic,
+		Failed: func(n policydecode.Node, err error) {
+			if n.Rule = r.Ref.Rule; derived != nil {
+				err = fmt.Errorf("as derived for Pod controllers: %w", err)
+			}
+			n.Fail("%w", err)
+		},
+	}
 	written := b
 	if derived != nil {
-		r.Ref.Rule, r.Constraints, b.Rewrite = "autogen-"+derived.name, derived.constraints(p.Constraints), derived.rewrite
+		r.Ref.Rule, r.Constraints, b.Rewrite = "autogen-"+derived.name,
+			derived.constraints(p.Constraints), derived.rewrite
 	}
 	b.Variables(p.variables)
 	r.Scope, r.Conditions, r.Mutations = b.Scope, b.Conditions(p.conditions), b.Mutations(p.mutations)
@@ -100,7 +106,8 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 	}
 	r.targetConditions = written.Conditions(p.targetConditions)
 	if target := written.Values([]cel.Source{p.targetExpression},
-		celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType), celgo.DynType); len(target) > 0 {
+		celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType),
+		celgo.DynType); len(target) > 0 {
 		r.target = target[0]
 	}
 	r.annotations = written.Values(p.annotations, celgo.StringType)
@@ -139,7 +146,8 @@ func (r *rule) refuse() {
 // in Kyverno, an exception that does not compile disables the policy.
 func (r *rule) except(x *exceptionSpec, b cel.Builder) {
 	if len(x.Report.Errs) == 0 {
-		r.exceptions = append(r.exceptions, &exception{exceptionSpec: x, scope: b.Scope, conditions: b.Conditions(x.Conditions)})
+		r.exceptions = append(r.exceptions,
+			&exception{exceptionSpec: x, scope: b.Scope, conditions: b.Conditions(x.Conditions)})
 		r.Scope.Join(b.Scope)
 	}
 	if len(x.Report.Errs) > 0 {

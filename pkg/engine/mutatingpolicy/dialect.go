@@ -105,7 +105,9 @@ type program struct {
 // reinvocationPolicy asks for it. Each sees the object as the rule before it left
 // it; one that fails leaves it as it was. An object that one of them would have
 // denied is changed by none.
-func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink) (*unstructured.Unstructured, error) {
+func (p *program) Evaluate(
+	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+) (*unstructured.Unstructured, error) {
 	steps := make([]engine.Step, 0, len(p.rules))
 	now, denied := t, ""
 	for _, r := range p.rules {

@@ -26,27 +26,30 @@ func diceOptions() []cel.EnvOption {
 	macros := []cel.Macro{}
 	for count := range 2 {
 		macros = append(macros,
-			cel.GlobalMacro("random", count, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
-				return draw(f, args), nil
-			}),
-			cel.ReceiverMacro("random", count, func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
-				if !isIdent(target, "random") {
-					return nil, nil
-				}
-				return draw(f, args), nil
-			}))
+			cel.GlobalMacro("random", count,
+				func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+					return draw(f, args), nil
+				}),
+			cel.ReceiverMacro("random", count,
+				func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+					if !isIdent(target, "random") {
+						return nil, nil
+					}
+					return draw(f, args), nil
+				}))
 	}
 	return []cel.EnvOption{
 		cel.Variable(diceName, diceType),
 		cel.Macros(macros...),
-		cel.Function(drawFunction, cel.Overload("kyverno_draw", []*cel.Type{diceType, cel.StringType}, cel.StringType,
-			cel.BinaryBinding(func(d, pattern ref.Val) ref.Val {
-				out, err := d.Value().(*engine.Random).Text(pattern.Value().(string))
-				if err != nil {
-					return types.WrapErr(err)
-				}
-				return types.String(out)
-			}))),
+		cel.Function(drawFunction,
+			cel.Overload("kyverno_draw", []*cel.Type{diceType, cel.StringType}, cel.StringType,
+				cel.BinaryBinding(func(d, pattern ref.Val) ref.Val {
+					out, err := d.Value().(*engine.Random).Text(pattern.Value().(string))
+					if err != nil {
+						return types.WrapErr(err)
+					}
+					return types.String(out)
+				}))),
 	}
 }
 
@@ -62,12 +65,13 @@ func clockOptions() []cel.EnvOption {
 	return []cel.EnvOption{
 		time.Lib(time.Latest()),
 		cel.Variable(clockName, cel.TimestampType),
-		cel.Macros(cel.ReceiverMacro("now", 0, func(f cel.MacroExprFactory, target ast.Expr, _ []ast.Expr) (ast.Expr, *common.Error) {
-			if !isIdent(target, "time") {
-				return nil, nil
-			}
-			return f.NewIdent(clockName), nil
-		})),
+		cel.Macros(cel.ReceiverMacro("now", 0,
+			func(f cel.MacroExprFactory, target ast.Expr, _ []ast.Expr) (ast.Expr, *common.Error) {
+				if !isIdent(target, "time") {
+					return nil, nil
+				}
+				return f.NewIdent(clockName), nil
+			})),
 	}
 }
 

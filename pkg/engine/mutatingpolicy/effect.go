@@ -26,7 +26,9 @@ type effect struct {
 
 // Effects evaluates the rules with targets up to the point where they name their
 // subjects.
-func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink) ([]engine.Effect, error) {
+func (p *program) Effects(
+	ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink,
+) ([]engine.Effect, error) {
 	var out []engine.Effect
 	for _, r := range p.rules {
 		if r.policy.targets == nil {
@@ -58,7 +60,8 @@ func (e *execution) effects() ([]*effect, error) {
 	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	err := evaluation.Holds(e.rule.Conditions)
 	if err == nil && e.rule.target != nil {
-		in := e.input() // of Kyverno's background controller (getTargetsFromExpression in pkg/background/mpol/processor.go)
+		// of Kyverno's background controller (getTargetsFromExpression in pkg/background/mpol/processor.go)
+		in := e.input()
 		in.Object, in.OldObject, in.Namespace = e.subject.Object.Object, nil, nil
 		evaluation = e.rule.Scope.Evaluate(e.ctx, in, cel.MutationBudget())
 		if err = evaluation.Holds(e.rule.Conditions); err != nil {
@@ -81,7 +84,8 @@ func (e *execution) effects() ([]*effect, error) {
 	}
 	for _, f := range effects {
 		f.rule, f.trigger, f.operation = e.rule, trigger, e.operation
-		f.Rule, f.Trigger, f.Confidential, f.Apply = e.rule.Ref, trigger.Key, secret.Object || secret.Answers, f.apply
+		f.Rule, f.Trigger, f.Apply = e.rule.Ref, trigger.Key, f.apply
+		f.Confidential = secret.Object || secret.Answers
 	}
 	return effects, err
 }
@@ -89,7 +93,9 @@ func (e *execution) effects() ([]*effect, error) {
 // apply changes one subject. Expressions see it as object; the request is that of
 // the trigger, and there is neither an old object nor a namespaceObject, as in
 // Kyverno's background controller.
-func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink) engine.Step {
+func (f *effect) apply(
+	ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink,
+) engine.Step {
 	e, done := f.rule.start(ctx, subject, w, sink, f.operation)
 	defer done()
 	e.resource, e.secret, e.trigger, e.onTarget = f.resource, f.Confidential, &f.trigger, true
@@ -101,7 +107,8 @@ func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	}
 	if f.listed {
 		constraints := *f.rule.policy.targets // which say more than a selection can
-		if f.Subjects.Subresource != "" {     // it has none of its object's labels: the selection has compared these
+		// it has none of its object's labels: the selection has compared these
+		if f.Subjects.Subresource != "" {
 			constraints.Objects = nil
 		}
 		m, err := e.matchConstraints(&constraints, "")

@@ -41,7 +41,8 @@ func (e *Entries) Add(d engine.Document) {
 
 func decodeEntry(d engine.Document) *entry {
 	r := &policydecode.Report{Origin: d.Origin, Line: d.Line, Policy: "GlobalContextEntry " + d.Key.Name}
-	return &entry{policydecode.DecodeGlobalContext(policydecode.Node{Report: r, Value: d.Object().Object}, decodeRequest, policydecode.Node.Text)}
+	return &entry{policydecode.DecodeGlobalContext(policydecode.Node{Report: r, Value: d.Object().Object},
+		decodeRequest, policydecode.Node.Text)}
 }
 
 func decodeRequest(f *policydecode.Fields) *request {

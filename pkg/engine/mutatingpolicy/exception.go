@@ -129,5 +129,6 @@ func (e *execution) excepted() (images, values []string, err error) {
 		verb = "passed"
 	}
 	slices.Sort(full)
-	return nil, nil, &cel.SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb, strings.Join(full, ", "))}
+	return nil, nil, &cel.SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb,
+		strings.Join(full, ", "))}
 }

@@ -18,7 +18,8 @@ import (
 
 // execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
-	ctx       context.Context   // of the rule, which notes the use of Secrets; an execution does not outlive its call
+	// of the rule, which notes the use of Secrets; an execution does not outlive its call
+	ctx       context.Context
 	use       *engine.SecretUse // by functions of the library
 	world     *engine.World
 	rule      *rule
@@ -34,8 +35,12 @@ type execution struct {
 }
 
 // start begins the evaluation of a rule on what it matches. Call done afterwards.
-func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation) (e *execution, done func()) {
-	e = &execution{world: w, rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink}
+func (r *rule) start(
+	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation,
+) (e *execution, done func()) {
+	e = &execution{
+		world: w, rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink,
+	}
 	e.trigger = &e.subject
 	ctx, e.use = engine.WatchSecrets(ctx)
 	e.ctx, done = limit.Rule(ctx, r.Ref)
@@ -43,7 +48,10 @@ func (r *rule) start(ctx context.Context, t engine.Target, w *engine.World, sink
 }
 
 // simulate evaluates a rule on what it matches, for the operation that the run simulates.
-func (r *rule) simulate(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, act func(*execution) (map[string]any, error)) engine.Step {
+func (r *rule) simulate(
+	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+	act func(*execution) (map[string]any, error),
+) engine.Step {
 	operation := t.Request.Operation
 	if t.Request.Open() {
 		operation = engine.OperationUpdate
@@ -118,7 +126,9 @@ func (e *execution) notMatched(m cel.Match) engine.Step {
 
 // input returns what expressions see.
 func (e *execution) input() cel.Input {
-	in := cel.Input{Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.sink.Wants(engine.Unchanged)}
+	in := cel.Input{
+		Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.sink.Wants(engine.Unchanged),
+	}
 	if !e.onTarget {
 		if e.operation == engine.OperationDelete { // of which the request has the old object alone
 			in.Object = map[string]any{}
@@ -138,7 +148,10 @@ func (e *execution) input() cel.Input {
 // that of the subject's Namespace, for a rule that asks for it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
-		e.session = NewSession(e.ctx, e.world, SessionSettings{Seed: e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key), Entries: e.rule.entries, Namespace: e.rule.policy.Namespace})
+		e.session = NewSession(e.ctx, e.world, SessionSettings{
+			Seed:    e.world.SeedOf(e.rule.Ref, e.trigger.Key, e.subject.Key),
+			Entries: e.rule.entries, Namespace: e.rule.policy.Namespace,
+		})
 	}
 	if !e.onTarget && e.rule.Scope.Uses("namespaceObject") {
 		e.subject.Namespace, err = e.subject.ReadNamespace(e.ctx, e.world)

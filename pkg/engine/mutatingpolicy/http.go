@@ -36,12 +36,16 @@ func httpOptions() []cel.EnvOption {
 		options = append(options,
 			cel.Function(names[0],
 				cel.MemberOverload(id("get"), []*cel.Type{httpType, text}, cel.DynType, cel.FunctionBinding(httpGet)),
-				cel.MemberOverload(id("get_headers"), []*cel.Type{httpType, text, headers}, cel.DynType, cel.FunctionBinding(httpGet))),
+				cel.MemberOverload(id("get_headers"), []*cel.Type{httpType, text, headers}, cel.DynType,
+					cel.FunctionBinding(httpGet))),
 			cel.Function(names[1],
-				cel.MemberOverload(id("post"), []*cel.Type{httpType, text, cel.DynType}, cel.DynType, cel.FunctionBinding(httpPost)),
-				cel.MemberOverload(id("post_headers"), []*cel.Type{httpType, text, cel.DynType, headers}, cel.DynType, cel.FunctionBinding(httpPost))),
+				cel.MemberOverload(id("post"), []*cel.Type{httpType, text, cel.DynType}, cel.DynType,
+					cel.FunctionBinding(httpPost)),
+				cel.MemberOverload(id("post_headers"), []*cel.Type{httpType, text, cel.DynType, headers}, cel.DynType,
+					cel.FunctionBinding(httpPost))),
 			cel.Function(names[2],
-				cel.MemberOverload(id("client"), []*cel.Type{httpType, text}, httpType, cel.BinaryBinding(withCertificates))))
+				cel.MemberOverload(id("client"), []*cel.Type{httpType, text}, httpType,
+					cel.BinaryBinding(withCertificates))))
 	}
 	return options
 }
@@ -115,7 +119,8 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 		return nil, s.lacks("%s %s: there is no API server to ask", method, path)
 	}
 	type key struct{ method, path, body string }
-	answer, err := s.world.Memo.Ask(ctx, key{method, path, string(body)}, func(ctx context.Context) (any, error) {
+	asked := key{method, path, string(body)}
+	answer, err := s.world.Memo.Ask(ctx, asked, func(ctx context.Context) (any, error) {
 		content, err := s.world.Raw.Raw(ctx, method, path, body)
 		if err != nil {
 			return nil, err

@@ -21,7 +21,8 @@ func imageDataOptions() []cel.EnvOption {
 	options := []cel.EnvOption{cel.Variable(imageName, imageDataType)}
 	for _, name := range []string{"GetMetadata", "getMetadata"} {
 		options = append(options, cel.Function(name,
-			cel.MemberOverload("imagedata_"+name, []*cel.Type{imageDataType, cel.StringType}, cel.DynType, cel.BinaryBinding(imageMetadata))))
+			cel.MemberOverload("imagedata_"+name, []*cel.Type{imageDataType, cel.StringType}, cel.DynType,
+				cel.BinaryBinding(imageMetadata))))
 	}
 	return options
 }

@@ -42,7 +42,8 @@ func LibraryOptions(namespaced bool) []celgo.EnvOption {
 	}
 	options := []celgo.EnvOption{
 		// What Kyverno takes from CEL's own extensions besides Kubernetes' choice of them.
-		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(), ext.Sets(), ext.Strings(),
+		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(),
+		ext.Sets(), ext.Strings(),
 		resource.Lib(resource.Context{}, namespace, resource.Latest()),
 		globalcontext.Lib(globalcontext.Context{}, globalcontext.Latest()),
 		image.Lib(image.Latest()),
@@ -55,7 +56,9 @@ func LibraryOptions(namespaced bool) []celgo.EnvOption {
 		user.Lib(user.Latest()),
 		celgo.Variable(exceptionsName, celgo.MapType(celgo.StringType, celgo.ListType(celgo.StringType))),
 	}
-	for _, declare := range []func() []celgo.EnvOption{clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions} {
+	for _, declare := range []func() []celgo.EnvOption{
+		clockOptions, diceOptions, gzipOptions, httpOptions, imageDataOptions,
+	} {
 		options = append(options, declare()...)
 	}
 	return options
@@ -76,5 +79,7 @@ func Impure(x *cel.Scope) string {
 // needsSession reports whether an expression names anything that Session.Bindings gives a
 // value to.
 func needsSession(x *cel.Scope) bool {
-	return slices.ContainsFunc([]string{resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName}, x.Uses)
+	return slices.ContainsFunc([]string{
+		resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName,
+	}, x.Uses)
 }

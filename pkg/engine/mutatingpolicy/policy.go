@@ -51,7 +51,9 @@ type policy struct {
 // do the warnings of a policy with which nothing is.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	p := &policy{Kind: d.Key.Kind, Name: d.Key.Name, Node: policydecode.Node{Report: r}}
-	p.Ref = engine.RuleRef{Dialect: Name, Policy: p.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object())}
+	p.Ref = engine.RuleRef{
+		Dialect: Name, Policy: p.Name, Origin: d.Origin, Severity: engine.SeverityOf(d.Object()),
+	}
 	if p.Kind == kindNamespacedPolicy {
 		p.Namespace = cmp.Or(d.Key.Namespace, "default")
 		r.Namespace, p.Ref.Policy = p.Namespace, p.Namespace+"/"+p.Name
@@ -72,7 +74,8 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	p.decodeAutogen(f.At("autogen").Fields())
 	p.FailuresIgnored = f.At("failurePolicy").OneOf("Fail", "Ignore") == "Ignore"
 	p.Reinvoked = f.At("reinvocationPolicy").OneOf("Never", "IfNeeded") == "IfNeeded"
-	f.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector")
+	f.Elsewhere("below matchConstraints", "resourceRules", "excludeResourceRules",
+		"namespaceSelector", "objectSelector")
 	f.Accept("webhookConfiguration")
 	f.Done()
 	root.DoneObject()

@@ -31,7 +31,9 @@ func (s *Session) namespaceFor(namespace string) string {
 
 // GetResource reads one object, of those that the user may read; Kyverno answers with what its own
 // ServiceAccount may. One that is not there is a NotFound error, which an expression sees as null.
-func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unstructured.Unstructured, error) {
+func (s *Session) GetResource(
+	apiVersion, name, namespace, object string,
+) (*unstructured.Unstructured, error) {
 	namespace = s.namespaceFor(namespace)
 	mapping, subresource, err := s.mapping(apiVersion, name)
 	if err != nil {
@@ -45,7 +47,10 @@ func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unst
 		namespace = ""
 	}
 	gvk := mapping.GroupVersionKind
-	key := engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object, Subresource: subresource}
+	key := engine.ObjectKey{
+		GroupKind: gvk.GroupKind(), Version: gvk.Version, Namespace: namespace, Name: object,
+		Subresource: subresource,
+	}
 	u, err := s.world.Get(s.context, key)
 	if apierrors.IsNotFound(err) && s.absent == "" {
 		s.absent = key.String()
@@ -54,21 +59,21 @@ func (s *Session) GetResource(apiVersion, name, namespace, object string) (*unst
 }
 
 // ListResources lists objects, those with the labels where there are any.
-func (s *Session) ListResources(apiVersion, name, namespace string, labels map[string]string) (*unstructured.UnstructuredList, error) {
+func (s *Session) ListResources(
+	apiVersion, name, namespace string, labels map[string]string,
+) (*unstructured.UnstructuredList, error) {
 	namespace = s.namespaceFor(namespace)
 	mapping, _, err := s.mapping(apiVersion, name)
 	if err != nil {
 		return nil, err
 	}
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
+	gvk := mapping.GroupVersionKind
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if selector.HasWildcard(namespace) { // which a server takes for the name of one that there is not
 		return list, nil
 	}
-	selection := engine.Selection{
-		Group: mapping.GroupVersionKind.Group, Version: mapping.GroupVersionKind.Version,
-		Kind: mapping.GroupVersionKind.Kind, Namespace: namespace,
-	}
+	selection := engine.Selection{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: namespace}
 	if len(labels) > 0 {
 		selection.Labels = &metav1.LabelSelector{MatchLabels: labels}
 	}
@@ -77,7 +82,9 @@ func (s *Session) ListResources(apiVersion, name, namespace string, labels map[s
 }
 
 // listObjects returns the objects of a selection.
-func listObjects(ctx context.Context, w *engine.World, s engine.Selection) (items []unstructured.Unstructured, err error) {
+func listObjects(
+	ctx context.Context, w *engine.World, s engine.Selection,
+) (items []unstructured.Unstructured, err error) {
 	items = []unstructured.Unstructured{}
 	limit.Wait(ctx, func() {
 		for u, failed := range w.Reader.List(ctx, s) {
@@ -95,7 +102,9 @@ func listObjects(ctx context.Context, w *engine.World, s engine.Selection) (item
 }
 
 // PostResource creates an access review; nothing else may be created.
-func (s *Session) PostResource(apiVersion, name, namespace string, data map[string]any) (*unstructured.Unstructured, error) {
+func (s *Session) PostResource(
+	apiVersion, name, namespace string, data map[string]any,
+) (*unstructured.Unstructured, error) {
 	root := "/apis/"
 	if !strings.Contains(apiVersion, "/") {
 		root = "/api/"
@@ -144,7 +153,9 @@ func (s *Session) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, 
 
 // mapping resolves "pods" or "pods/status" of an API version, once in a run. A resource that the server
 // does not have is a NotFound error.
-func (s *Session) mapping(apiVersion, name string) (mapping *meta.RESTMapping, subresource string, err error) {
+func (s *Session) mapping(
+	apiVersion, name string,
+) (mapping *meta.RESTMapping, subresource string, err error) {
 	if s.world.Reader == nil || s.world.Mapper == nil {
 		return nil, "", s.lacks("resource: there is no cluster and no --world to read %s from", name)
 	}
@@ -155,7 +166,8 @@ func (s *Session) mapping(apiVersion, name string) (mapping *meta.RESTMapping, s
 	name, subresource, _ = strings.Cut(name, "/")
 	gvr := gv.WithResource(name)
 	type question schema.GroupVersionResource
-	found, err := s.world.Memo.Do(s.context, question(gvr), func(context.Context) (any, error) { return engine.MappingOf(s.world.Mapper, gvr) })
+	found, err := s.world.Memo.Do(s.context, question(gvr),
+		func(context.Context) (any, error) { return engine.MappingOf(s.world.Mapper, gvr) })
 	if meta.IsNoMatchError(err) {
 		s.warn("resource: %s of %s is not known; it is taken to have no objects", name, apiVersion)
 		return nil, "", apierrors.NewNotFound(gvr.GroupResource(), "")

@@ -67,7 +67,8 @@ func readDocument(gvk schema.GroupVersionKind) (*Document, error) {
 	}
 	kind := *components[named.OpenAPIModelName()]
 	kind.Extensions = maps.Clone(kind.Extensions)
-	kind.AddExtension(kindExtension, []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
+	kind.AddExtension(kindExtension,
+		[]any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
 	components[named.OpenAPIModelName()] = &kind
 	return newDocument(components)
 }

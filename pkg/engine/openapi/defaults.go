@@ -128,7 +128,8 @@ func labelsOfTemplate(in fields) fields {
 
 func replicationController(in fields) fields {
 	out, spec := labelsOfTemplate(in), fieldsOf(in, "spec")
-	if labels := fieldsOf(fieldsOf(fieldsOf(spec, "template"), "metadata"), "labels"); len(labels) > 0 && spec["selector"] == nil {
+	if labels := fieldsOf(fieldsOf(fieldsOf(spec, "template"), "metadata"), "labels"); len(labels) > 0 &&
+		spec["selector"] == nil {
 		return with(out, fields{"spec": with(spec, fields{"selector": labels})})
 	}
 	return out

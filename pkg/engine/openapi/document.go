@@ -57,9 +57,12 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 		return types
 	})
 	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}}
-	for _, name := range slices.Sorted(maps.Keys(components)) { // should two describe a kind, always the same one
+	// should two describe a kind, always the same one
+	for _, name := range slices.Sorted(maps.Keys(components)) {
 		for _, gvk := range describedKinds(components[name]) {
-			d.kinds[gvk] = engine.Schema{Types: types, NonNull: nonNull, Fields: validator{typed{d, components[name]}, gvk.Group}}
+			d.kinds[gvk] = engine.Schema{
+				Types: types, NonNull: nonNull, Fields: validator{typed{d, components[name]}, gvk.Group},
+			}
 		}
 	}
 	return d, nil
@@ -80,7 +83,9 @@ func nonNull(s *spec.Schema) *spec.Schema {
 		out.Items = &spec.SchemaOrArray{Schema: nonNull(s.Items.Schema)}
 	}
 	if s.AdditionalProperties != nil {
-		out.AdditionalProperties = &spec.SchemaOrBool{Allows: s.AdditionalProperties.Allows, Schema: nonNull(s.AdditionalProperties.Schema)}
+		out.AdditionalProperties = &spec.SchemaOrBool{
+			Allows: s.AdditionalProperties.Allows, Schema: nonNull(s.AdditionalProperties.Schema),
+		}
 	}
 	out.Properties = make(map[string]spec.Schema, len(s.Properties))
 	for name, p := range s.Properties {
@@ -119,7 +124,8 @@ const objectMeta = `{"type": "object", "x-kubernetes-preserve-unknown-fields": t
 	"labels": {"type": "object", "additionalProperties": {"type": "string"}},
 	"annotations": {"type": "object", "additionalProperties": {"type": "string"}},
 	"finalizers": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-	"ownerReferences": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"], "items": {
+	"ownerReferences": {"type": "array", "x-kubernetes-list-type": "map",
+		"x-kubernetes-list-map-keys": ["uid"], "items": {
 		"type": "object", "x-kubernetes-map-type": "atomic", "x-kubernetes-preserve-unknown-fields": true,
 		"properties": {"uid": {"type": "string"}}}}}}`
 

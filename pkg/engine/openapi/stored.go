@@ -144,7 +144,8 @@ func (t *Type) addFields(of reflect.Type) {
 			continue
 		}
 		f := &field{Type: typeOfValue(in.Type), pointer: in.Type.Kind() == reflect.Pointer}
-		f.omitted = strings.Contains(options, "omitzero") || strings.Contains(options, "omitempty") && in.Type.Kind() != reflect.Struct
+		f.omitted = strings.Contains(options, "omitzero") || strings.Contains(options, "omitempty") &&
+			in.Type.Kind() != reflect.Struct
 		t.fields[name] = f
 		if f.fields != nil && !f.omitted && !f.pointer {
 			t.always = append(t.always, name)

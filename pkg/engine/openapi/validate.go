@@ -125,7 +125,8 @@ func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 		return
 	}
 	f.required(at, of, func(name string) bool { return m[name] == nil })
-	if of.schema.Properties["image"].Type != nil && of.schema.Properties["imagePullPolicy"].Type != nil && m["image"] == nil {
+	if of.schema.Properties["image"].Type != nil && of.schema.Properties["imagePullPolicy"].Type != nil &&
+		m["image"] == nil {
 		image := "image" // of a container: no schema requires it, and the server does (ValidatePodSpec)
 		f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &image}), "is required")
 	}
@@ -138,11 +139,13 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 		return // a server drops it, or says so itself
 	}
 	is := typeOf(value)
-	if types := t.types(); len(types) > 0 && !slices.ContainsFunc(types, func(name string) bool { return is == name || is == "integer" && name == "number" }) {
+	if types := t.types(); len(types) > 0 && !slices.ContainsFunc(types,
+		func(name string) bool { return is == name || is == "integer" && name == "number" }) {
 		f.add(at, fmt.Sprintf("has to be %s, and is %s", join(types), article(is)))
 		return
 	}
-	if allowed := t.schema.Enum; len(allowed) > 0 && value != "" && !slices.ContainsFunc(allowed, func(one any) bool { return sameJSON(one, value) }) {
+	if allowed := t.schema.Enum; len(allowed) > 0 && value != "" &&
+		!slices.ContainsFunc(allowed, func(one any) bool { return sameJSON(one, value) }) {
 		if f.add(at, "has to be one of "+enumeration(allowed)); len(f.fields) < maxInvalid {
 			f.fields[len(f.fields)-1].Allowed = allowed
 		}

@@ -224,7 +224,8 @@ var namespacePattern = regexp.MustCompile(`^[a-z0-9*?-]*$`)
 // CheckNamespaces warns of patterns that are the name of no Namespace; variables are not judged.
 func CheckNamespaces(n Node) {
 	for _, item := range n.List() {
-		if name, isText := item.Value.(string); isText && !strings.Contains(name, "{{") && !namespacePattern.MatchString(name) {
+		if name, isText := item.Value.(string); isText && !strings.Contains(name, "{{") &&
+			!namespacePattern.MatchString(name) {
 			item.Lint("no Namespace can be called %q: only lower-case letters, digits and - are allowed%s", name, engine.PlaceholderHint(name))
 		}
 	}
@@ -404,7 +405,8 @@ func JoinNames(names []string) string {
 //
 //nolint:gochecknoglobals // an immutable table
 var metadataFields = []string{
-	"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+	"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+	"deletionTimestamp",
 	"deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
 }
 

@@ -25,7 +25,9 @@ type GlobalContext[Call, Expression any] struct {
 }
 
 // DecodeGlobalContext reads an entry. What is wrong goes to the node's report, too.
-func DecodeGlobalContext[Call, Expression any](n Node, call func(*Fields) *Call, expression func(Node) Expression) *GlobalContext[Call, Expression] {
+func DecodeGlobalContext[Call, Expression any](
+	n Node, call func(*Fields) *Call, expression func(Node) Expression,
+) *GlobalContext[Call, Expression] {
 	before := len(n.Report.Errs)
 	root := n.Fields()
 	spec := root.At("spec").Fields()
@@ -61,7 +63,9 @@ func DecodeGlobalContext[Call, Expression any](n Node, call func(*Fields) *Call,
 
 // Lists is what an entry without a request lists, as far as it is known without a server.
 func (g *GlobalContext[Call, Expression]) Lists() engine.Selection {
-	return engine.Selection{Group: g.resource.Group, Kind: "*", Resource: g.resource.Resource, Namespace: g.namespace}
+	return engine.Selection{
+		Group: g.resource.Group, Kind: "*", Resource: g.resource.Resource, Namespace: g.namespace,
+	}
 }
 
 // Selection is what it lists.
@@ -70,5 +74,8 @@ func (g *GlobalContext[Call, Expression]) Selection(mapper meta.RESTMapper) (eng
 	if err != nil {
 		return engine.Selection{}, err
 	}
-	return engine.Selection{Group: g.resource.Group, Version: g.resource.Version, Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace}, nil
+	return engine.Selection{
+		Group: g.resource.Group, Version: g.resource.Version,
+		Kind: mapping.GroupVersionKind.Kind, Namespace: g.namespace,
+	}, nil
 }

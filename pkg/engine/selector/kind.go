@@ -65,7 +65,8 @@ func parseTwoParts(first, second string) Kind {
 // Matches reports whether a type, or a subresource of it, is of this kind. A
 // pattern for Pods also covers their ephemeral containers, as in Kyverno.
 func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
-	if !MatchWildcard(k.Kind, gvk.Kind) || !MatchWildcard(k.Version, gvk.Version) || !MatchWildcard(k.Group, gvk.Group) {
+	if !MatchWildcard(k.Kind, gvk.Kind) || !MatchWildcard(k.Version, gvk.Version) ||
+		!MatchWildcard(k.Group, gvk.Group) {
 		return false
 	}
 	if MatchWildcard(k.Subresource, subresource) {

@@ -82,7 +82,8 @@ func (l *Labels) String() string {
 		parts = append(parts, key+"="+l.written.MatchLabels[key])
 	}
 	if len(l.written.MatchExpressions) > 0 {
-		parts = append(parts, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: l.written.MatchExpressions}))
+		parts = append(parts,
+			metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: l.written.MatchExpressions}))
 	}
 	return strings.Join(parts, ",")
 }
@@ -149,12 +150,14 @@ func Contradiction(s *metav1.LabelSelector) string {
 		wants[r.Key()] = append(wants[r.Key()], r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(wants)) {
-		one, absent, values := labels.NewSelector().Add(wants[key]...), false, []string{"\x00"} // a value that none of them names
+		// a value that none of them names
+		one, absent, values := labels.NewSelector().Add(wants[key]...), false, []string{"\x00"}
 		for _, r := range wants[key] {
 			absent, values = absent || r.Operator() == selection.DoesNotExist, append(values, r.ValuesUnsorted()...)
 		}
 		switch {
-		case one.Matches(labels.Set{}), slices.ContainsFunc(values, func(v string) bool { return one.Matches(labels.Set{key: v}) }):
+		case one.Matches(labels.Set{}),
+			slices.ContainsFunc(values, func(v string) bool { return one.Matches(labels.Set{key: v}) }):
 		case absent:
 			return key + " would have to be there and not be there"
 		default:

@@ -20,7 +20,8 @@ func MatchWildcard(pattern, text string) bool {
 		_, size := utf8.DecodeRuneInString(text[at:])
 		return size
 	}
-	p, t, behind, from := 0, 0, -1, 0 // behind the last * of the pattern, and from where on the text is not of it
+	// behind the last * of the pattern, and from where on the text is not of it
+	p, t, behind, from := 0, 0, -1, 0
 	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':

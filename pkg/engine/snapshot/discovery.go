@@ -29,7 +29,9 @@ func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 		v := metav1.GroupVersionForDiscovery{GroupVersion: list.GroupVersion, Version: gv.Version}
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: gv.Group, PreferredVersion: v})
+			groups = append(groups, metav1.APIGroup{
+				TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: gv.Group, PreferredVersion: v,
+			})
 		}
 		groups[i].Versions = append(groups[i].Versions, v)
 	}
@@ -37,7 +39,9 @@ func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	switch {
 	case p.Version != "":
 	case p.Clean == "/api":
-		return json.Marshal(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		return json.Marshal(metav1.APIVersions{
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+		})
 	case p.Group == "":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 		list.Groups = slices.DeleteFunc(groups, func(g metav1.APIGroup) bool { return g.Name == "" })
@@ -54,7 +58,9 @@ func stable(version string) bool {
 }
 
 func withoutSubresources(list *metav1.APIResourceList) *metav1.APIResourceList {
-	out := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: list.GroupVersion}
+	out := &metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: list.GroupVersion,
+	}
 	for _, r := range list.APIResources {
 		if r.Verbs = (metav1.Verbs{"get", "list"}); !strings.Contains(r.Name, "/") {
 			out.APIResources = append(out.APIResources, r)

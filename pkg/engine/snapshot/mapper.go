@@ -69,14 +69,18 @@ func definitionsIn(entries []*entry) []definition {
 			if v.Name == "" {
 				continue
 			}
-			d := definition{kind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind}, schema: v.Schema.OpenAPIV3Schema}
+			d := definition{
+				kind:   schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: names.Kind},
+				schema: v.Schema.OpenAPIV3Schema,
+			}
 			served := metav1.APIResource{
 				Name: names.Plural, SingularName: cmp.Or(names.Singular, strings.ToLower(names.Kind)), Kind: names.Kind,
 				Namespaced: c.Spec.Scope == "Namespaced", ShortNames: names.ShortNames, Categories: names.Categories,
 			}
 			d.resources = append(d.resources, served)
 			for name := range v.Subresources {
-				d.resources = append(d.resources, metav1.APIResource{Name: names.Plural + "/" + name, Kind: names.Kind, Namespaced: served.Namespaced})
+				d.resources = append(d.resources,
+					metav1.APIResource{Name: names.Plural + "/" + name, Kind: names.Kind, Namespaced: served.Namespaced})
 			}
 			if scale, ok := v.Subresources["scale"]; ok {
 				d.scale = &scale
@@ -183,7 +187,8 @@ func publish(definitions []definition, entries []*entry, overCluster bool) []*me
 	}
 	var out []*metav1.APIResourceList
 	for _, gv := range slices.SortedFunc(maps.Keys(lists), func(a, b schema.GroupVersion) int {
-		return cmp.Or(cmp.Compare(rank[a.Group], rank[b.Group]), version.CompareKubeAwareVersionStrings(b.Version, a.Version))
+		return cmp.Or(cmp.Compare(rank[a.Group], rank[b.Group]),
+			version.CompareKubeAwareVersionStrings(b.Version, a.Version))
 	}) {
 		out = append(out, &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: lists[gv]})
 	}
@@ -247,7 +252,8 @@ func (s *Snapshot) Served() []*meta.RESTMapping {
 		for i := range list.APIResources {
 			r, gv := &list.APIResources[i], versionOf(list)
 			gvk := gv.WithKind(r.Kind)
-			if known[gvk.GroupKind()] || strings.Contains(r.Name, "/") || scheme.Scheme.Recognizes(gvk) && !lists(gv, list.APIResources[i:]) {
+			if known[gvk.GroupKind()] || strings.Contains(r.Name, "/") || scheme.Scheme.Recognizes(gvk) &&
+				!lists(gv, list.APIResources[i:]) {
 				continue
 			}
 			known[gvk.GroupKind()] = true
@@ -257,7 +263,8 @@ func (s *Snapshot) Served() []*meta.RESTMapping {
 		}
 	}
 	slices.SortFunc(out, func(a, b *meta.RESTMapping) int {
-		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group), cmp.Compare(a.Resource.Resource, b.Resource.Resource))
+		return cmp.Or(cmp.Compare(a.Resource.Group, b.Resource.Group),
+			cmp.Compare(a.Resource.Resource, b.Resource.Resource))
 	})
 	return out
 }
@@ -273,9 +280,10 @@ func lists(gv schema.GroupVersion, r []metav1.APIResource) bool {
 func (s *Snapshot) HasStatus(gvk schema.GroupVersionKind) bool {
 	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	return err == nil && slices.ContainsFunc(s.published, func(list *metav1.APIResourceList) bool {
-		return versionOf(list) == gvk.GroupVersion() && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
-			return r.Name == m.Resource.Resource+"/status"
-		})
+		return versionOf(list) == gvk.GroupVersion() &&
+			slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+				return r.Name == m.Resource.Resource+"/status"
+			})
 	})
 }
 

@@ -54,7 +54,9 @@ func (o *Overlay) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engi
 }
 
 // List implements engine.Reader.
-func (o *Overlay) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+func (o *Overlay) List(
+	ctx context.Context, sel engine.Selection,
+) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		var mine []*unstructured.Unstructured
 		for u, err := range o.objects.List(ctx, sel) {
@@ -65,7 +67,8 @@ func (o *Overlay) List(ctx context.Context, sel engine.Selection) iter.Seq2[*uns
 			mine = append(mine, u)
 		}
 		for u, err := range o.cluster.List(ctx, sel) {
-			if notServed(err) && slices.ContainsFunc(o.objects.entries, func(e *entry) bool { return sel.MatchesKind(e.key) }) {
+			if notServed(err) &&
+				slices.ContainsFunc(o.objects.entries, func(e *entry) bool { return sel.MatchesKind(e.key) }) {
 				break
 			}
 			if err != nil {
@@ -107,7 +110,8 @@ func (o *Overlay) before(a, b *unstructured.Unstructured) bool {
 		return false
 	}
 	theirs, err := o.objects.mapper.RESTMapping(y)
-	return err == nil && cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(mine.Resource.Resource, theirs.Resource.Resource)) < 0
+	return err == nil &&
+		cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(mine.Resource.Resource, theirs.Resource.Resource)) < 0
 }
 
 // Raw implements engine.RawReader.

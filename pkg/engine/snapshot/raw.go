@@ -81,7 +81,9 @@ func noSuchPath(p engine.APIPath) error {
 
 // object returns nil for a subresource that manifests do not hold.
 func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
-	key := engine.ObjectKey{GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name}
+	key := engine.ObjectKey{
+		GroupKind: mapping.GroupVersionKind.GroupKind(), Namespace: p.Namespace, Name: p.Name,
+	}
 	e := s.find(key)
 	if e == nil {
 		return nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), p.Name)
@@ -95,7 +97,9 @@ func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, 
 
 // collection is a list as a server answers it: the elements of a kind of
 // Kubernetes itself do not repeat what they are. It comes as a whole, whatever its limit is.
-func collection(ctx context.Context, objects engine.Reader, mapping *meta.RESTMapping, p engine.APIPath) ([]byte, error) {
+func collection(
+	ctx context.Context, objects engine.Reader, mapping *meta.RESTMapping, p engine.APIPath,
+) ([]byte, error) {
 	gvk := mapping.GroupVersionKind
 	sel, wanted, err := selectionOf(p.Query)
 	switch {
@@ -192,7 +196,9 @@ func (s *Snapshot) scale(gvk schema.GroupVersionKind) *scalePaths {
 	}
 	switch gvk.GroupKind().String() {
 	case "ReplicationController", "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps":
-		return &scalePaths{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".spec.selector"}
+		return &scalePaths{
+			SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", LabelSelector: ".spec.selector",
+		}
 	}
 	return nil
 }
@@ -205,7 +211,8 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 			metadata[key] = v
 		}
 	}
-	spec, status, least := map[string]any{}, map[string]any{"replicas": replicas(u, paths.StatusReplicas, 0)}, int64(0)
+	spec, status, least := map[string]any{},
+		map[string]any{"replicas": replicas(u, paths.StatusReplicas, 0)}, int64(0)
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		least = 1 // the replicas of a built-in kind that says none
 	}
@@ -248,7 +255,8 @@ func selectorText(v any) string {
 		return text
 	}
 	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil ||
+		len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		selector = metav1.LabelSelector{MatchLabels: map[string]string{}}
 		for key, value := range fields {
 			if text, isText := value.(string); isText {

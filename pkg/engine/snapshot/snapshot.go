@@ -328,7 +328,9 @@ func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.U
 // List streams what a selection names in order of group, resource, namespace
 // and name. A label selector that no server would accept is an error, and a field selector that
 // cannot be answered is one as well.
-func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
+func (s *Snapshot) List(
+	ctx context.Context, sel engine.Selection,
+) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if sel.Labels != nil {
 			if _, err := metav1.LabelSelectorAsSelector(sel.Labels); err != nil {
@@ -349,7 +351,8 @@ func (s *Snapshot) List(ctx context.Context, sel engine.Selection) iter.Seq2[*un
 				yield(nil, err)
 				return
 			}
-			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) && sel.Matches(e.unpackedHead(&s.texts))
+			selected := sel.MatchesResource(e.mapping.Resource.Resource) && byField.Matches(e.fields()) &&
+				sel.Matches(e.unpackedHead(&s.texts))
 			if selected && !yield(s.decoded(e), nil) {
 				return
 			}
@@ -373,11 +376,14 @@ func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engin
 type schemas struct {
 	custom map[schema.GroupVersionKind]func() (*openapi.Document, error)
 	forms  map[schema.GroupVersionKind]*openapi.Type // of custom kinds
-	open   sync.Map                                  // of kinds of which nothing is known, by schema.GroupVersionKind
+	open   sync.Map                                  // of unknown kinds, by schema.GroupVersionKind
 }
 
 func newSchemas(definitions []definition) *schemas {
-	s := &schemas{custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){}, forms: map[schema.GroupVersionKind]*openapi.Type{}}
+	s := &schemas{
+		custom: map[schema.GroupVersionKind]func() (*openapi.Document, error){},
+		forms:  map[schema.GroupVersionKind]*openapi.Type{},
+	}
 	for _, d := range definitions {
 		if d.schema != nil {
 			s.forms[d.kind] = openapi.StoredTypeOf(d.schema)
@@ -415,7 +421,8 @@ func (s *schemas) openSchema(gvk schema.GroupVersionKind) (engine.Schema, error)
 	if known, ok := s.open.Load(gvk); ok {
 		return known.(engine.Schema), nil
 	}
-	document, err := openapi.FromCustomResource(gvk, map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+	document, err := openapi.FromCustomResource(gvk,
+		map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 	if err != nil {
 		return engine.Schema{}, err
 	}

@@ -33,7 +33,10 @@ func podOfStatefulSet(w workload) object {
 		template, _ := raw.(object)
 		claim := workload{template}.name()
 		claimed[claim] = true
-		volumes = append(volumes, object{"name": claim, "persistentVolumeClaim": object{"claimName": fmt.Sprintf("%s-%s-%d", claim, w.name(), ordinal)}})
+		volumes = append(volumes, object{
+			"name":                  claim,
+			"persistentVolumeClaim": object{"claimName": fmt.Sprintf("%s-%s-%d", claim, w.name(), ordinal)},
+		})
 	}
 	own, _ := spec["volumes"].([]any)
 	for _, raw := range own {
@@ -81,7 +84,9 @@ func podOfDaemonSet(w workload) object {
 	affinity, _ := spec["affinity"].(object)
 	node, _ := affinity["nodeAffinity"].(object)
 	required, _ := node["requiredDuringSchedulingIgnoredDuringExecution"].(object)
-	terms := []any{object{"matchFields": []any{object{"key": "metadata.name", "operator": "In", "values": []any{Unknown}}}}}
+	terms := []any{object{"matchFields": []any{object{
+		"key": "metadata.name", "operator": "In", "values": []any{Unknown},
+	}}}}
 	required = merged(required, object{"nodeSelectorTerms": terms})
 	spec["affinity"] = merged(affinity, object{"nodeAffinity": merged(node, object{"requiredDuringSchedulingIgnoredDuringExecution": required})})
 	return out
@@ -136,7 +141,10 @@ func podOfJob(w workload) object {
 			env, _ := container["env"].([]any)
 			has := slices.ContainsFunc(env, func(raw any) bool { v, _ := raw.(object); return v["name"] == variable })
 			if container != nil && !has {
-				container["env"] = append(env, object{"name": variable, "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.labels['" + index + "']"}}})
+				container["env"] = append(env, object{
+					"name":      variable,
+					"valueFrom": object{"fieldRef": object{"fieldPath": "metadata.labels['" + index + "']"}},
+				})
 			}
 		}
 	}

@@ -69,7 +69,8 @@ func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.Use
 		return nil, engine.UserInfo{}, false
 	}
 	w := workload{openapi.AsStored(of).Object}
-	if w.at("spec", "template", "spec") == nil && w.at("spec", "jobTemplate", "spec", "template", "spec") == nil {
+	if w.at("spec", "template", "spec") == nil &&
+		w.at("spec", "jobTemplate", "spec", "template", "spec") == nil {
 		return nil, engine.UserInfo{}, false
 	}
 	made := openapi.AsStored(&unstructured.Unstructured{Object: c.make(w)})
@@ -82,7 +83,8 @@ func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.Use
 // Controlled reports whether another workload has made the object, which is asked in its place.
 func Controlled(u *unstructured.Unstructured) bool {
 	for _, owner := range u.GetOwnerReferences() {
-		if owner.Controller != nil && *owner.Controller && Is(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) {
+		if owner.Controller != nil && *owner.Controller &&
+			Is(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()) {
 			return true
 		}
 	}
@@ -221,7 +223,8 @@ func replicaSet(w workload) object {
 		spec["minReadySeconds"] = seconds
 	}
 	labels, _ := written["labels"].(object)
-	return w.owned(appsV1, "ReplicaSet", w.name()+"-"+Unknown, object{"labels": maps.Clone(labels), "annotations": annotations}, spec)
+	return w.owned(appsV1, "ReplicaSet", w.name()+"-"+Unknown,
+		object{"labels": maps.Clone(labels), "annotations": annotations}, spec)
 }
 
 // owned is an object that a controller makes which is no Pod.

@@ -47,7 +47,9 @@ var (
 	quotes    = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
 	backslash = regexp.MustCompile(`(?s)\\(.?)`)
 	// punctuation is what stands by itself.
-	punctuation = map[string]kind{".": tokenSeparator, "[": tokenLBracket, "]": tokenRBracket, ":": tokenColon, "*": tokenGlob} //nolint:gochecknoglobals // an immutable table
+	punctuation = map[string]kind{ //nolint:gochecknoglobals // an immutable table
+		".": tokenSeparator, "[": tokenLBracket, "]": tokenRBracket, ":": tokenColon, "*": tokenGlob,
+	}
 )
 
 // next is the next token; at the end of the text it is tokenEOF for ever.

@@ -60,7 +60,9 @@ func Walk(object map[string]any, way Way) (Outcome, error) {
 	if err != nil {
 		return Outcome{Object: object}, err
 	}
-	out := Outcome{Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare, Empty: w.empty}
+	out := Outcome{
+		Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare, Empty: w.empty,
+	}
 	if did.changed {
 		out.Object, _ = next.(map[string]any)
 	}

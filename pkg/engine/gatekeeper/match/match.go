@@ -33,12 +33,14 @@ type ApplyTo struct {
 
 // Covers reports whether the entry names a type.
 func (a *ApplyTo) Covers(gvk schema.GroupVersionKind) bool {
-	return slices.Contains(a.Kinds, gvk.Kind) && slices.Contains(a.Groups, gvk.Group) && slices.Contains(a.Versions, gvk.Version)
+	return slices.Contains(a.Kinds, gvk.Kind) && slices.Contains(a.Groups, gvk.Group) &&
+		slices.Contains(a.Versions, gvk.Version)
 }
 
 // Does reports whether the entry names an operation.
 func (a *ApplyTo) Does(o engine.Operation) bool {
-	return len(a.Operations) == 0 || slices.Contains(a.Operations, "*") || slices.Contains(a.Operations, string(o))
+	return len(a.Operations) == 0 || slices.Contains(a.Operations, "*") ||
+		slices.Contains(a.Operations, string(o))
 }
 
 // Kinds names kinds, with `*` for any.
@@ -156,7 +158,8 @@ func (m *Criteria) does(c *Candidate) bool {
 		})
 	}
 	return c.Operation != engine.OperationDelete &&
-		(m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
+		(m.ApplyTo == nil ||
+			slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
 }
 
 // CoversKind reports whether the kinds cover one.
@@ -211,7 +214,8 @@ func (m *Criteria) lacksNamespace(c *Candidate) bool {
 }
 
 func (m *Criteria) namespaceLabels(c *Candidate) bool {
-	return m.NamespaceLabels == nil || (c.isNamespace() || c.Key.Namespace != "") && !m.lacksNamespace(c) && m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.selected())))
+	return m.NamespaceLabels == nil || (c.isNamespace() || c.Key.Namespace != "") && !m.lacksNamespace(c) &&
+		m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.selected())))
 }
 
 // selected is what a namespaceSelector looks at; of a Namespace that is not there, its name.

@@ -20,15 +20,33 @@ type criterion struct {
 //
 //nolint:gochecknoglobals // an immutable table
 var criteria = [...]criterion{
-	{"applyTo", (*Criteria).applies, (*Criteria).types, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, c.Key.Version, c.Key.Kind) }},
-	{"applyTo.operations", (*Criteria).does, (*Criteria).operations, func(_ *Criteria, c *Candidate) string { return string(c.Operation) }},
+	{
+		"applyTo", (*Criteria).applies, (*Criteria).types,
+		func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, c.Key.Version, c.Key.Kind) },
+	},
+	{
+		"applyTo.operations", (*Criteria).does, (*Criteria).operations,
+		func(_ *Criteria, c *Candidate) string { return string(c.Operation) },
+	},
 	{"kinds", func(m *Criteria, c *Candidate) bool { return m.CoversKind(c.Key.GroupKind) }, (*Criteria).kindTexts, func(_ *Criteria, c *Candidate) string { return typeText(c.Key.Group, "", c.Key.Kind) }},
-	{"scope", (*Criteria).scope, func(m *Criteria, _ *Candidate) string { return m.Scope }, (*Criteria).otherScope},
+	{
+		"scope", (*Criteria).scope, func(m *Criteria, _ *Candidate) string { return m.Scope },
+		(*Criteria).otherScope,
+	},
 	{"namespaces", (*Criteria).namespaces, func(m *Criteria, _ *Candidate) string { return strings.Join(m.Namespaces, ", ") }, (*Criteria).namespace},
 	{"excludedNamespaces", (*Criteria).excluded, func(m *Criteria, _ *Candidate) string { return "none of " + strings.Join(m.ExcludedNamespaces, ", ") }, (*Criteria).namespace},
-	{"labelSelector", (*Criteria).labels, func(m *Criteria, _ *Candidate) string { return m.Labels.String() }, func(_ *Criteria, c *Candidate) string { return labelsOf(c.Object).String() }},
-	{namespaceSelector, (*Criteria).namespaceLabels, func(m *Criteria, _ *Candidate) string { return m.NamespaceLabels.String() }, (*Criteria).namespacePairs},
-	{"name", (*Criteria).name, func(m *Criteria, _ *Candidate) string { return m.Name }, func(_ *Criteria, c *Candidate) string { return c.Key.Name }},
+	{
+		"labelSelector", (*Criteria).labels, func(m *Criteria, _ *Candidate) string { return m.Labels.String() },
+		func(_ *Criteria, c *Candidate) string { return labelsOf(c.Object).String() },
+	},
+	{
+		namespaceSelector, (*Criteria).namespaceLabels,
+		func(m *Criteria, _ *Candidate) string { return m.NamespaceLabels.String() }, (*Criteria).namespacePairs,
+	},
+	{
+		"name", (*Criteria).name, func(m *Criteria, _ *Candidate) string { return m.Name },
+		func(_ *Criteria, c *Candidate) string { return c.Key.Name },
+	},
 	{"source", (*Criteria).from, func(m *Criteria, _ *Candidate) string { return m.Source }, (*Criteria).source},
 }
 
