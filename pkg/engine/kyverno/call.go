@@ -29,8 +29,10 @@ type call struct {
 
 // decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
 func decodeCall(f *policydecode.Fields) *call {
-	c := &call{place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"),
-		data: variables.Decode(f.At("data"))}
+	c := &call{
+		place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"),
+		data: variables.Decode(f.At("data")),
+	}
 	switch {
 	case f.At("urlPath").Text() != "":
 		c.target = decodeText(f.At("urlPath"), "")
@@ -178,7 +180,8 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 // sender returns what makes a request to the API server, if it is one that a policy may make, or to a
 // service. Kyverno adds the token of its ServiceAccount to these; the user's own credentials are never sent.
 func (c *call) sender(w *engine.World,
-	r *engine.RemoteRequest) (func(context.Context) ([]byte, error), error) {
+	r *engine.RemoteRequest,
+) (func(context.Context) ([]byte, error), error) {
 	switch {
 	case c.service && w.Remote == nil:
 		return nil, &jmespath.UnsupportedError{Field: c.place + ".service", Reason: "calls to web services are made only with --allow-http"}

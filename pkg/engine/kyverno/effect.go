@@ -24,7 +24,8 @@ type effect struct {
 // subjects. A policy that applies one rule stops after the first that names any,
 // since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World,
-	sink engine.Sink) ([]engine.Effect, error) {
+	sink engine.Sink,
+) ([]engine.Effect, error) {
 	var out []engine.Effect
 	err := p.visit(ctx, &trigger, sink, true, func(r *rule) ([]engine.Step, bool) {
 		before := len(out)
@@ -58,8 +59,10 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 		}
 		f := &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t}
 		effects = append(effects,
-			engine.Effect{Rule: e.rule.ref, Trigger: trigger.Key, Subjects: subjects, Confidential: f.confidential,
-				Apply: f.apply})
+			engine.Effect{
+				Rule: e.rule.ref, Trigger: trigger.Key, Subjects: subjects, Confidential: f.confidential,
+				Apply: f.apply,
+			})
 	}
 	return effects, steps
 }
@@ -67,7 +70,8 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 // apply changes one subject. Variables see the trigger as request.object and the
 // subject as target.
 func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World,
-	sink engine.Sink) engine.Step {
+	sink engine.Sink,
+) engine.Step {
 	e := newExecution(ctx, w, f.rule, f.trigger, sink)
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential

@@ -31,8 +31,10 @@ type exceptedRules struct {
 func decodeException(r *policydecode.Report, d engine.Document) *exception {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
-	e := &exception{name: nameOf(d), match: decodeExceptionMatch(spec),
-		conditions: match.DecodeConditions(spec.At("conditions"))}
+	e := &exception{
+		name: nameOf(d), match: decodeExceptionMatch(spec),
+		conditions: match.DecodeConditions(spec.At("conditions")),
+	}
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
 		rules := exceptedRules{f.At("policyName"), f.At("ruleNames").List()}

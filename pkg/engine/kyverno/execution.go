@@ -39,7 +39,8 @@ type execution struct {
 }
 
 func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target,
-	sink engine.Sink) *execution {
+	sink engine.Sink,
+) *execution {
 	e := &execution{
 		ctx: ctx, end: func() {}, world: w, rule: r, sink: sink,
 		matched: match.Candidate{Target: t, Context: ctx, World: w, Explain: sink.Wants(engine.NotMatched)},
@@ -114,8 +115,10 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"kind":      map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
 	}
 	if u := e.matched.Request.User; !u.Empty() {
-		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{Username: u.Username,
-			Groups: u.Groups})
+		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{
+			Username: u.Username,
+			Groups:   u.Groups,
+		})
 	}
 	if e.matched.Request.DryRun {
 		request["dryRun"] = true
@@ -124,8 +127,10 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["subResource"] = key.Subresource
 	}
 	if m := e.matched.Mapping; m != nil {
-		request["resource"] = map[string]any{"group": m.Resource.Group, "version": m.Resource.Version,
-			"resource": m.Resource.Resource}
+		request["resource"] = map[string]any{
+			"group": m.Resource.Group, "version": m.Resource.Version,
+			"resource": m.Resource.Resource,
+		}
 	}
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object

@@ -92,7 +92,8 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 
 // loop applies the entries one after the other.
 func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
-	why *engine.Reasons) (patchResult, error) {
+	why *engine.Reasons,
+) (patchResult, error) {
 	out, given := patchResult{Object: before}, s
 	var held error
 	patched := 0
@@ -129,7 +130,8 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 // elements that were patched; when none was and some were skipped, the error is the
 // reason of the last.
 func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engine.Reasons,
-	out *patchResult) (int, error) {
+	out *patchResult,
+) (int, error) {
 	elements, err := f.elements(e, s)
 	if err != nil {
 		return 0, err
@@ -208,7 +210,8 @@ func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error)
 }
 
 func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element any,
-	index int) *variables.Scope {
+	index int,
+) *variables.Scope {
 	child := s.Child()
 	for _, suffix := range []string{"", strconv.Itoa(f.level)} {
 		child.Set("element"+suffix, element)
@@ -223,7 +226,8 @@ func (f *forEachEntry) elementScope(e *execution, s *variables.Scope, element an
 }
 
 func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons) (patchResult, error) {
+	why *engine.Reasons,
+) (patchResult, error) {
 	e.define(s, f.context)
 	if err := e.meets(f.preconditions, s, f.field+".preconditions"); err != nil {
 		return patchResult{Object: object}, err

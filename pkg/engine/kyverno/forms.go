@@ -67,7 +67,8 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 // inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
 // otherwise, where that is known.
 func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, object,
-	patched map[string]any) ([]engine.Warning, error) {
+	patched map[string]any,
+) ([]engine.Warning, error) {
 	theirs, known, err := p.InEngine(limit.ClockOf(e.ctx), object, lists)
 	if err != nil || !known {
 		return nil, err

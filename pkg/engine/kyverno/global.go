@@ -99,8 +99,10 @@ func decodeGlobalReference(f *policydecode.Fields) *entry {
 		if entry := all[name]; entry != nil {
 			return []engine.Ask{entry.ask(what)}
 		}
-		s := engine.Selection{Group: policydecode.GlobalContextKind.Group,
-			Kind: policydecode.GlobalContextKind.Kind, Name: variables.Plain(name)}
+		s := engine.Selection{
+			Group: policydecode.GlobalContextKind.Group,
+			Kind:  policydecode.GlobalContextKind.Kind, Name: variables.Plain(name),
+		}
 		return []engine.Ask{{Of: engine.AskObjects, What: what, Objects: s}}
 	}
 	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}

@@ -244,8 +244,10 @@ func (t *texts) meant(name string) string {
 	if slices.Contains([]string{"null", "true", "false"}, name) {
 		return fmt.Sprintf(", so it is the name of a field: the literal stands in backticks, `%s`", name)
 	}
-	others := []string{"request", "images", "element", "elementIndex", "serviceAccountName",
-		"serviceAccountNamespace"}
+	others := []string{
+		"request", "images", "element", "elementIndex", "serviceAccountName",
+		"serviceAccountNamespace",
+	}
 	if t.targets {
 		others = append(others, "target")
 	}

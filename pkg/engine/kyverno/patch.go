@@ -106,7 +106,8 @@ func decodeForm(m *policydecode.Fields, key string) *patch {
 
 // apply resolves the variables and patches an object, as a compiledPatch does.
 func (p *patch) apply(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons) (patchResult, error) {
+	why *engine.Reasons,
+) (patchResult, error) {
 	unchanged := patchResult{Object: object}
 	compiled, err := p.resolve(s)
 	if err != nil {
@@ -182,7 +183,8 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 // mutate returns the object after the mutation: the very map it was given where nothing changed; why, which
 // may be nil, then collects the reasons. The error is a *SkippedError where the mutation does not apply.
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons) (patchResult, error) {
+	why *engine.Reasons,
+) (patchResult, error) {
 	if m.rest != nil {
 		if _, err := m.rest.Render(s); err != nil {
 			return patchResult{Object: object}, &RuleError{"rule", fmt.Errorf("variable substitution failed: %w", err)}
@@ -197,7 +199,8 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 // patch applies each patch to the result of the one before. One that does not apply does not stop
 // the others.
 func (m *mutation) patch(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons) (patchResult, error) {
+	why *engine.Reasons,
+) (patchResult, error) {
 	out := patchResult{Object: object}
 	var held error
 	for _, p := range m.patches {

@@ -41,14 +41,20 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 		spec.At("rules").Fail("has no rules")
 	}
 	background := spec.Values["background"] != false && spec.Values["background"] != "false"
-	c := ruleCompiler{given: given, background: background, policy: p,
-		ref: engine.RuleRef{Dialect: Name, Policy: nameOf(d), Origin: d.Origin,
-			Severity: engine.SeverityOf(d.Object())}, gap: gap}
+	c := ruleCompiler{
+		given: given, background: background, policy: p,
+		ref: engine.RuleRef{
+			Dialect: Name, Policy: nameOf(d), Origin: d.Origin,
+			Severity: engine.SeverityOf(d.Object()),
+		}, gap: gap,
+	}
 	for _, n := range raw {
 		c.targets = c.targets || len(sequence(mapping(mapping(n.Value)["mutate"])["targets"])) > 0
 	}
-	checks := &checked{namespaced: p.namespace != "", checkKind: r.CheckKind, background: background,
-		spec: spec.Values, variables: variables.Mentions(root.Values, "{{")}
+	checks := &checked{
+		namespaced: p.namespace != "", checkKind: r.CheckKind, background: background,
+		spec: spec.Values, variables: variables.Mentions(root.Values, "{{"),
+	}
 	known, compiled := map[string]bool{}, map[int]*rule{}
 	for i, n := range raw {
 		n.Rule = ruleName(n.Value)

@@ -35,7 +35,8 @@ func newProgram(policies []*policy) *program {
 // Evaluate runs the rules without targets. Each sees the object as the rule
 // before it left it; one that fails leaves it as it was.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World,
-	sink engine.Sink) (*unstructured.Unstructured, error) {
+	sink engine.Sink,
+) (*unstructured.Unstructured, error) {
 	err := p.visit(ctx, &t, sink, false, func(r *rule) ([]engine.Step, bool) {
 		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
@@ -56,7 +57,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 
 // run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
-	goOn func(*execution, *variables.Scope) []engine.Step) []engine.Step {
+	goOn func(*execution, *variables.Scope) []engine.Step,
+) []engine.Step {
 	e := newExecution(ctx, w, r, t, sink)
 	e.matched.Operation = r.simulated(t)
 	return e.guarded(func() []engine.Step {
@@ -160,7 +162,8 @@ func (p *program) of(kind string) []*rule {
 // to know why they do not, and hands over their steps. run also reports whether the rule did something, after
 // which applyRules: One keeps the rest of its policy from running.
 func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool,
-	run func(*rule) ([]engine.Step, bool)) error {
+	run func(*rule) ([]engine.Step, bool),
+) error {
 	may, did := p.of(t.Key.Kind), "has changed the object"
 	rules := may
 	if sink.Wants(engine.NotMatched) {

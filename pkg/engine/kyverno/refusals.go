@@ -167,8 +167,10 @@ func (c *checked) oddLabels() bool {
 // clusterScoped reports whether a kind, as a rule names it, is one of objects in no namespace.
 func (c *checked) clusterScoped(kind any) bool {
 	k, err := selector.ParseKind(stringOrEmpty(kind))
-	name := engine.KindName{Groups: []string{k.Group}, Versions: []string{k.Version}, Kind: k.Kind,
-		Namespaced: true}
+	name := engine.KindName{
+		Groups: []string{k.Group}, Versions: []string{k.Version}, Kind: k.Kind,
+		Namespaced: true,
+	}
 	return err == nil && k.Subresource == "" && !selector.HasWildcard(k.Kind) &&
 		errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }

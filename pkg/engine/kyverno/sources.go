@@ -66,8 +66,10 @@ func decodeAPICall(f *policydecode.Fields) *entry {
 		}
 		return value, nil
 	}
-	return &entry{load: load, notIdempotent: path.notIdempotent,
-		asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} }}
+	return &entry{
+		load: load, notIdempotent: path.notIdempotent,
+		asks: func(Globals) []engine.Ask { return []engine.Ask{call.ask("")} },
+	}
 }
 
 // decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where
@@ -96,8 +98,10 @@ func decodeConfigMap(f *policydecode.Fields) *entry {
 		namespace := cmp.Or(in.written, own, "default")
 		return []engine.Ask{{
 			Of: engine.AskObjects, What: "ConfigMap " + namespace + "/" + name.written,
-			Objects: engine.Selection{Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(namespace),
-				Name: variables.Plain(name.written)},
+			Objects: engine.Selection{
+				Version: "v1", Kind: "ConfigMap", Namespace: variables.Plain(namespace),
+				Name: variables.Plain(name.written),
+			},
 		}}
 	}}
 }
@@ -158,8 +162,10 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 		"repository":    image.Repository,
 		"identifier":    image.Identifier,
 	}
-	for name, content := range map[string][]byte{"manifestList": image.ManifestList, "manifest": image.Manifest,
-		"configData": image.Config} {
+	for name, content := range map[string][]byte{
+		"manifestList": image.ManifestList, "manifest": image.Manifest,
+		"configData": image.Config,
+	} {
 		data[name] = nil
 		if content == nil {
 			continue
@@ -211,8 +217,10 @@ func decodeVariable(f *policydecode.Fields) *entry {
 		}
 		return notNil(value)
 	}
-	return &entry{load: load,
-		notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent())}
+	return &entry{
+		load:          load,
+		notIdempotent: cmp.Or(path.notIdempotent, given.NotIdempotent(), fallback.NotIdempotent()),
+	}
 }
 
 func notNil(value any) (any, error) {

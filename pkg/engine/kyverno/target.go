@@ -44,8 +44,10 @@ func decodeTarget(n policydecode.Node) *target {
 	}
 	if kind, err := parseKind(t.written["apiVersion"], t.written["kind"]); err == nil &&
 		!variables.Used(t.written["apiVersion"]+t.written["kind"]) {
-		f.At("kind").LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version},
-			Kind: kind.Kind, Subresource: kind.Subresource})
+		f.At("kind").LintKind(engine.KindName{
+			Groups: []string{kind.Group}, Versions: []string{kind.Version},
+			Kind: kind.Kind, Subresource: kind.Subresource,
+		})
 	}
 	if s := f.At("selector"); s.Value != nil {
 		t.labels = s.LabelSelector()

@@ -74,7 +74,8 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 
 // autoscalers lists those of a namespace once. The error is that of the context.
 func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling,
-	namespace string) ([]autoscaler, error) {
+	namespace string,
+) ([]autoscaler, error) {
 	found, err := r.listed.Do(ctx, [2]string{kind.Kind, namespace}, func(ctx context.Context) (any, error) {
 		var out []autoscaler
 		for u, err := range r.Reader.List(ctx,

@@ -32,13 +32,15 @@ type Reviewer struct {
 func (r *Reviewer) Review(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
 	again, _ := r.repeats.LoadOrStore(kindOf(c), &repeat{first: c})
 	return func(ctx context.Context,
-		e *evaluation.Evaluation) error {
+		e *evaluation.Evaluation,
+	) error {
 		return r.review(ctx, e, c, again.(*repeat))
 	}
 }
 
 func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engine.Change,
-	again *repeat) error {
+	again *repeat,
+) error {
 	if err := again.evaluate(ctx, e); err != nil {
 		return err
 	}

@@ -157,8 +157,10 @@ func replaced(n int, how string) engine.Impact {
 
 // later says what becomes of Pods that stay as they are for now, of one object or of several.
 func later(n int, whose, says string) engine.Impact {
-	return engine.Impact{Text: fmt.Sprintf(says, wording.Plural(n, "Pod")),
-		Brief: fmt.Sprintf(says, whose+" Pods")}
+	return engine.Impact{
+		Text:  fmt.Sprintf(says, wording.Plural(n, "Pod")),
+		Brief: fmt.Sprintf(says, whose+" Pods"),
+	}
 }
 
 func onDelete(n int) engine.Impact {

@@ -40,8 +40,10 @@ var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an i
 	{Kind: "Secret"}:                append(sealedBy("data", "stringData", "immutable"), rule{place: "type"}),
 	{Kind: "PersistentVolume"}:      {volumeSource, {place: "spec.volumeMode"}},
 	{Kind: "ResourceQuota"}:         fixed("spec.scopes"),
-	{Kind: "Node"}: {onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"),
-		onceSet("spec.providerID")},
+	{Kind: "Node"}: {
+		onceSet("spec.podCIDR"), onceSet("spec.podCIDRs"),
+		onceSet("spec.providerID"),
+	},
 
 	{Group: "storage.k8s.io", Kind: "StorageClass"}: fixed("parameters", "provisioner", "reclaimPolicy",
 		"volumeBindingMode"),
@@ -198,7 +200,8 @@ func sealedBy(names ...string) []rule {
 // onceSet is a field that may be set, and then not changed.
 func onceSet(p string) rule {
 	return rule{place: p, refused: func(before,
-		_ map[string]any) bool {
+		_ map[string]any,
+	) bool {
 		return !empty(valueAt(before, strings.Split(p, ".")...))
 	}}
 }
@@ -217,8 +220,10 @@ var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
 
 // claimRules: ValidatePersistentVolumeClaimUpdate.
 var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
-	{place: "spec", except: []string{"spec.resources.requests", "spec.volumeAttributesClassName",
-		"spec.volumeName", "spec.storageClassName"}},
+	{place: "spec", except: []string{
+		"spec.resources.requests", "spec.volumeAttributesClassName",
+		"spec.volumeName", "spec.storageClassName",
+	}},
 	onceSet("spec.volumeName"),
 	onceSet("spec.storageClassName"),
 	{place: "spec.resources.requests", refused: unbound, why: "may only change once the claim is bound"},

@@ -70,7 +70,8 @@ func (r *Reviewer) described(ctx context.Context, key engine.ObjectKey) *unstruc
 //   - https://fluxcd.io/flux/components/kustomize/kustomizations/
 //   - https://fluxcd.io/flux/components/helm/helmreleases/
 func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
-	u *unstructured.Unstructured) (string, error) {
+	u *unstructured.Unstructured,
+) (string, error) {
 	spec := at[map[string]any](u.Object, "spec")
 	switch key.Kind {
 	case application:

@@ -34,7 +34,8 @@ type Server struct {
 // Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is
 // called by several goroutines; its error is why the run is not ready, and is shown to anybody who asks.
 func Listen(ctx context.Context, address string, r *Run,
-	ready func() (note string, err error)) (*Server, error) {
+	ready func() (note string, err error),
+) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

@@ -66,8 +66,10 @@ func (c *External) Add(name, before, after string) error {
 	if err != nil {
 		return fmt.Errorf("external diff: %w", err)
 	}
-	for path, text := range map[string]string{filepath.Join(c.before, file): before,
-		filepath.Join(c.after, file): after} {
+	for path, text := range map[string]string{
+		filepath.Join(c.before, file): before,
+		filepath.Join(c.after, file):  after,
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return fmt.Errorf("external diff: %w", err)
 		}

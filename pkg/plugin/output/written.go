@@ -64,8 +64,10 @@ func hidden(r *write.Result, err error) error {
 	var busy *write.BusyError
 	switch {
 	case errors.As(err, &conflict):
-		return &write.ObjectError{Key: r.Key,
-			Err: &write.ConflictError{Takeovers: shownTakeovers(r, conflict.Takeovers)}}
+		return &write.ObjectError{
+			Key: r.Key,
+			Err: &write.ConflictError{Takeovers: shownTakeovers(r, conflict.Takeovers)},
+		}
 	case err == nil, errors.As(err, &managed), errors.As(err, &busy):
 		return err
 	}

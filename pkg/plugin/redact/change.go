@@ -117,8 +117,11 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 // were made of a Secret, and what a Secret holds.
 func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if key.IsSecret() {
-		for _, path := range []fieldpath.Path{{fieldName("data")}, {fieldName("stringData")},
-			{fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)}} {
+		for _, path := range []fieldpath.Path{
+			{fieldName("data")},
+			{fieldName("stringData")},
+			{fieldName("metadata"), fieldName("annotations"), fieldName(engine.LastApplied)},
+		} {
 			_, was := diff.Lookup(map[string]any(p.Before), path)
 			_, is := diff.Lookup(map[string]any(p.After), path)
 			if was || is {
@@ -167,8 +170,10 @@ func withoutNames(p diff.Partial) diff.Partial {
 		return p
 	}
 	around = slices.CompactFunc(around, fieldpath.Path.Equals)
-	out := diff.Partial{Before: partWithoutNames(p.Before, outermost),
-		After: partWithoutNames(p.After, outermost)}
+	out := diff.Partial{
+		Before: partWithoutNames(p.Before, outermost),
+		After:  partWithoutNames(p.After, outermost),
+	}
 	stand := fieldpath.NewSet() // fields that stand for others
 	for _, f := range p.Fields {
 		at := slices.IndexFunc(around,

@@ -215,16 +215,22 @@ var functions = map[string]*function{
 	"to_boolean":    {params: []kind{aString}, call: toBoolean},
 	"base64_decode": {params: []kind{aString}, call: base64Decode},
 	"base64_encode": {params: []kind{aString}, call: onString(base64Encode)},
-	"path_canonicalize": {params: []kind{aString},
-		call: onString(func(text string) string { return path.Join(text) })},
+	"path_canonicalize": {
+		params: []kind{aString},
+		call:   onString(func(text string) string { return path.Join(text) }),
+	},
 	"sha256":      {params: []kind{aString}, call: onString(sha256Sum)},
 	"sha1":        {params: []kind{aString}, call: onString(sha1Sum)},
 	"md5":         {params: []kind{aString}, call: onString(md5Sum)},
 	"regex_match": {params: []kind{aString, aString | aNumber}, call: regexMatch},
-	"regex_replace_all": {params: []kind{aString, aString | aNumber, aString | aNumber},
-		call: regexReplace((*regexp.Regexp).ExpandString)},
-	"regex_replace_all_literal": {params: []kind{aString, aString | aNumber, aString | aNumber},
-		call: regexReplace(literally)},
+	"regex_replace_all": {
+		params: []kind{aString, aString | aNumber, aString | aNumber},
+		call:   regexReplace((*regexp.Regexp).ExpandString),
+	},
+	"regex_replace_all_literal": {
+		params: []kind{aString, aString | aNumber, aString | aNumber},
+		call:   regexReplace(literally),
+	},
 	"pattern_match": {params: []kind{aString, aString | aNumber}, call: patternMatch},
 	"random":        {params: []kind{aString}, call: random, notIdempotent: "random value: random()"},
 
@@ -249,8 +255,10 @@ var functions = map[string]*function{
 
 	"time_now":     {unchecked: true, call: timeNow, notIdempotent: "reads the clock: time_now()"},
 	"time_now_utc": {unchecked: true, call: timeNowUTC, notIdempotent: "reads the clock: time_now_utc()"},
-	"time_since": {params: []kind{aString, aString, aString}, call: timeSince,
-		notIdempotent: "reads the clock: time_since()"},
+	"time_since": {
+		params: []kind{aString, aString, aString}, call: timeSince,
+		notIdempotent: "reads the clock: time_since()",
+	},
 	"time_add":      {params: []kind{aString, aString}, call: onTimeAndDuration(time.Time.Add)},
 	"time_parse":    {params: []kind{aString, aString}, call: timeParse},
 	"time_to_cron":  {params: []kind{aString}, call: onTimes(timeToCron)},

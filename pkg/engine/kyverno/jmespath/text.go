@@ -153,7 +153,8 @@ func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
 
 // regexReplace is ReplaceAll of the library, with an eye on the time and on the size of the result.
 func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string,
-	match []int) []byte) func(*Interpreter, []any) (any, error) {
+	match []int) []byte,
+) func(*Interpreter, []any) (any, error) {
 	return func(in *Interpreter, args []any) (any, error) {
 		text, _ := scalarText(args[1])
 		with, _ := scalarText(args[2])

@@ -50,8 +50,10 @@ func decodeFilters(list []policydecode.Node, group string) []*Filter {
 // resourceFields are the fields of resources.
 //
 //nolint:gochecknoglobals // an immutable table
-var resourceFields = []string{"kinds", "name", "names", "namespaces", "annotations", "selector",
-	"namespaceSelector", "operations"}
+var resourceFields = []string{
+	"kinds", "name", "names", "namespaces", "annotations", "selector",
+	"namespaceSelector", "operations",
+}
 
 // elsewhere says where fields belong that are often indented wrongly.
 func elsewhere(f *policydecode.Fields) {
@@ -131,8 +133,10 @@ func decodeKinds(n policydecode.Node) []selector.Kind {
 		if kind.Subresource != "" && unicode.IsUpper(rune(kind.Subresource[0])) {
 			item.Lint("stands for the subresource %s of the kind %s: a group stands before a version, as in apps/v1/Deployment", kind.Subresource, kind.Kind)
 		}
-		item.LintKind(engine.KindName{Groups: []string{kind.Group}, Versions: []string{kind.Version},
-			Kind: kind.Kind, Subresource: kind.Subresource})
+		item.LintKind(engine.KindName{
+			Groups: []string{kind.Group}, Versions: []string{kind.Version},
+			Kind: kind.Kind, Subresource: kind.Subresource,
+		})
 		out = append(out, kind)
 	}
 	return out

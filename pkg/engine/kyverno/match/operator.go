@@ -174,8 +174,10 @@ func (o Operator) incomparable(value any) bool {
 // incomparableHint says what to write in place of a value that is incomparable, after "; ".
 func incomparableHint(value any) string {
 	text, _ := value.(string)
-	for _, meant := range []string{strings.ReplaceAll(text, " ", ""),
-		strings.TrimSuffix(strings.ReplaceAll(text, " ", ""), "B")} {
+	for _, meant := range []string{
+		strings.ReplaceAll(text, " ", ""),
+		strings.TrimSuffix(strings.ReplaceAll(text, " ", ""), "B"),
+	} {
 		if _, err := jmespath.ParseQuantity(meant); err == nil {
 			return fmt.Sprintf("; did you mean %q?", meant)
 		}

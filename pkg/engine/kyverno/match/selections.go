@@ -93,8 +93,10 @@ func (m *Block) selections(namespace string) []engine.Selection {
 	var out []engine.Selection
 	for _, f := range m.selecting() {
 		for _, kind := range f.kinds() {
-			s := engine.Selection{Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
-				Subresource: kind.Subresource}
+			s := engine.Selection{
+				Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+				Subresource: kind.Subresource,
+			}
 			f.narrow(&s)
 			if namespace != "" {
 				s.Namespace = namespace

@@ -24,7 +24,8 @@ import (
 // The error is a *ConditionError when the patch does not apply to this object, and a
 // another one when patch and object disagree about what a field holds, or that of the clock.
 func (p *StrategicMerge) Apply(c *limit.Clock, live map[string]any, l *Lists,
-	why *engine.Reasons) (map[string]any, []engine.Warning, error) {
+	why *engine.Reasons,
+) (map[string]any, []engine.Warning, error) {
 	m := merger{why: why, clock: c}
 	object, removed, err := m.apply(p, live, l)
 	if err != nil || removed || diff.Same(object, live) {
@@ -35,7 +36,8 @@ func (p *StrategicMerge) Apply(c *limit.Clock, live map[string]any, l *Lists,
 
 // apply checks the conditions, and merges.
 func (m *merger) apply(p *StrategicMerge, live map[string]any,
-	l *Lists) (object map[string]any, removed bool, err error) {
+	l *Lists,
+) (object map[string]any, removed bool, err error) {
 	root := l.root()
 	failed := m.check(&p.root, live, root)
 	if err := m.clock.Steps(0); err != nil {

@@ -11,7 +11,8 @@ import (
 // from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is
 // one of Apply.
 func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any,
-	l *Lists) (map[string]any, bool, error) {
+	l *Lists,
+) (map[string]any, bool, error) {
 	m := merger{clock: c, inEngine: true, found: found{}}
 	object, removed, err := m.apply(p, live, l)
 	return object, err == nil && !removed && !m.unlike, err

@@ -31,7 +31,8 @@ type merger struct {
 // mergeMap merges patches into a map, nil where there is none yet. The map that
 // it was given is returned where nothing changed.
 func (m *merger) mergeMap(live map[string]any, patches []*node,
-	at *place) (merged map[string]any, removed bool) {
+	at *place,
+) (merged map[string]any, removed bool) {
 	patches, live, removed = m.directives(live, patches, at)
 	if removed {
 		return nil, true
@@ -65,7 +66,8 @@ func (m *merger) mergeMap(live map[string]any, patches []*node,
 // directives obeys $patch: what was there before a delete or a replace, in the
 // object or in earlier patches, no longer counts.
 func (m *merger) directives(live map[string]any, patches []*node,
-	at *place) (rest []*node, base map[string]any, removed bool) {
+	at *place,
+) (rest []*node, base map[string]any, removed bool) {
 	if !slices.ContainsFunc(patches, func(p *node) bool { return p.directive != "" }) {
 		return patches, live, false
 	}

@@ -162,7 +162,8 @@ func (e *UnknownFormatError) Error() string {
 // standard output, which takes the place of the rest. It fails for an unknown format, and for a query that
 // cannot be used.
 func NewWrites(writes output.Printer, format string, o output.Options, r *Reports,
-	errOut io.Writer) (output.Printer, error) {
+	errOut io.Writer,
+) (output.Printer, error) {
 	first := format
 	if !ForPeople(format) {
 		first = Summary

@@ -26,14 +26,20 @@ type reportFormat struct {
 }
 
 var reportFormats = []reportFormat{ //nolint:gochecknoglobals // an immutable table
-	{"junit", true, true, false, true,
-		func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) }},
-	{"sarif", false, false, false, true,
-		func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) }},
+	{
+		"junit", true, true, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewJUnit(o)) },
+	},
+	{
+		"sarif", false, false, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewSARIF(o)) },
+	},
 	{"markdown", true, true, true, true, func(o output.Options) output.Format { return newMarkdown(o, 0) }},
 	{"html", false, true, true, false, func(o output.Options) output.Format { return report.NewHTML(o) }},
-	{githubReport, true, false, false, true,
-		func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) }},
+	{
+		githubReport, true, false, false, true,
+		func(o output.Options) output.Format { return report.New(o, report.NewGitHub(o)) },
+	},
 	{"policyreport", false, false, false, false, func(o output.Options) output.Format {
 		return report.New(o, report.NewPolicyReport(report.WGPolicyAPI(), o))
 	}},

@@ -195,8 +195,10 @@ func byPolicy(c *engine.Change) []*part {
 		policy := wording.Policy(r)
 		p := known[policy]
 		if p == nil {
-			p = &part{Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After},
-				policy: policy, others: c.Fields}
+			p = &part{
+				Change: engine.Change{Subject: c.Subject, Target: c.Target, Before: c.Before, After: c.After},
+				policy: policy, others: c.Fields,
+			}
 			known[policy] = p
 			parts = append(parts, p)
 		}

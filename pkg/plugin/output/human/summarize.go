@@ -69,8 +69,10 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 
 // remarkable are sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
-	return slices.DeleteFunc([]string{wording.Restarts(s.Restarts), wording.SetBack(s.SetBack),
-		h.running.sentence(s, h.overview.takesOver())}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{
+		wording.Restarts(s.Restarts), wording.SetBack(s.SetBack),
+		h.running.sentence(s, h.overview.takesOver()),
+	}, func(text string) bool { return text == "" })
 }
 
 // last are the lines about what to type next.
@@ -80,8 +82,12 @@ func (h *base) last(s evaluation.Summary) []string {
 	}
 	a := h.Hint(s)
 	var out []string
-	for _, line := range []struct{ title, text string }{{"", a.Note}, {"Next: ", a.Next},
-		{"Next, for managed objects: ", a.Fix}, {"To see why: ", a.Why}} {
+	for _, line := range []struct{ title, text string }{
+		{"", a.Note},
+		{"Next: ", a.Next},
+		{"Next, for managed objects: ", a.Fix},
+		{"To see why: ", a.Why},
+	} {
 		if line.text != "" {
 			out = append(out, line.title+line.text)
 		}
@@ -253,7 +259,8 @@ func Outcomes(s evaluation.Summary) []engine.Outcome {
 
 // counted are the rows of a table of rules, with the number of objects of each outcome.
 func counted(rules []evaluation.RuleSummary, columns []engine.Outcome,
-	name func(evaluation.RuleSummary) string) [][]string {
+	name func(evaluation.RuleSummary) string,
+) [][]string {
 	rows := [][]string{{"POLICY/RULE"}}
 	for _, o := range columns {
 		rows[0] = append(rows[0], strings.ToUpper(string(o)))
@@ -312,8 +319,10 @@ func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 				problem += fmt.Sprintf(" (and %d more)", c.Problems-1)
 			}
 		}
-		rows = append(rows, []string{c.Name, wording.Number(c.Objects), wording.Number(c.Changed),
-			wording.Number(c.Failed), wording.Number(c.Pods), problem})
+		rows = append(rows, []string{
+			c.Name, wording.Number(c.Objects), wording.Number(c.Changed),
+			wording.Number(c.Failed), wording.Number(c.Pods), problem,
+		})
 	}
 	b.table(rows)
 }
@@ -344,8 +353,10 @@ func (r *running) add(c *engine.Change) {
 		r.rules, r.workloads = map[string]bool{}, map[string]bool{}
 	}
 	if kind, name, ok := strings.Cut(impact.Workload(c.Before), " "); ok && kind != "Job" {
-		key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace,
-			Name: name, Cluster: c.Subject.Cluster}
+		key := engine.ObjectKey{
+			GroupKind: schema.GroupKind{Kind: kind}, Namespace: c.Subject.Namespace,
+			Name: name, Cluster: c.Subject.Cluster,
+		}
 		r.cronJobs = r.cronJobs || kind == "CronJob"
 		r.workloads[key.String()] = true
 	}

@@ -237,8 +237,10 @@ func (p *Table) row(c *engine.Change) error {
 		}
 	}
 	counted, _ := engine.SplitRecords(c.Fields)
-	texts := []string{c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)),
-		p.changedBy(c)}
+	texts := []string{
+		c.Subject.Namespace, wording.ResourceName(c.Subject), result(c), fmt.Sprint(len(counted)),
+		p.changedBy(c),
+	}
 	if p.wide {
 		changes := fitting("; ", len(c.Fields), func(i int) string { return p.change(&c.Fields[i]) })
 		texts = append(texts, changes, strings.Join(p.remarks(c), "; "))

@@ -106,8 +106,10 @@ func (p *Tests) end(t *output.Tests) error {
 	}
 	total := 0
 	var counts []string
-	for _, v := range []output.TestVerdict{output.TestPassed, output.TestFailed, output.NotRun,
-		output.NotTested} {
+	for _, v := range []output.TestVerdict{
+		output.TestPassed, output.TestFailed, output.NotRun,
+		output.NotTested,
+	} {
 		n := t.Results[v]
 		if total += n; n > 0 {
 			counts = append(counts, wording.Number(n)+" "+string(v))

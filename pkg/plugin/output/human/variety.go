@@ -130,8 +130,10 @@ func (h *base) frequent(b *page) {
 			rows = append(rows, []string{cell(of.field), cell(of.example), cell(of.rule), objects, values})
 			continue
 		}
-		rows = append(rows, []string{middle(of.field, cellPath), of.example, middle(of.rule, cellRule), objects,
-			values})
+		rows = append(rows, []string{
+			middle(of.field, cellPath), of.example, middle(of.rule, cellRule), objects,
+			values,
+		})
 	}
 	if h.markdown {
 		b.WriteString("\n")

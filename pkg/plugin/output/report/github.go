@@ -64,8 +64,10 @@ func (r *GitHub) Add(object *Object) error {
 		case Error, Fail:
 			if r.tests { // each at its own line
 				text := strings.TrimSuffix(f.Message+"\n"+f.Details(), "\n")
-				if err := r.Problem(Problem{Where: f.Name + " on " + object.Name, Text: text,
-					Place: object.Place}); err != nil {
+				if err := r.Problem(Problem{
+					Where: f.Name + " on " + object.Name, Text: text,
+					Place: object.Place,
+				}); err != nil {
 					return err
 				}
 				continue
@@ -162,8 +164,10 @@ func (r *GitHub) rule(f *Finding) *githubRule {
 func (r *GitHub) all() []annotation {
 	var out []annotation
 	for _, problem := range r.problems {
-		out = append(out, annotation{level: "error", title: problem.Where, text: problem.Text,
-			place: problem.Place})
+		out = append(out, annotation{
+			level: "error", title: problem.Where, text: problem.Text,
+			place: problem.Place,
+		})
 	}
 	for _, at := range r.rules {
 		if at.failed.Count > 0 {

@@ -209,8 +209,10 @@ func rowOf(c *change) row {
 	if c.count > 1 {
 		out.Warnings = c.Alike
 		if c.pods > 0 {
-			out.Warnings = append([]warning{{Code: string(engine.ImpactRollout),
-				Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total"}}, c.Alike...)
+			out.Warnings = append([]warning{{
+				Code: string(engine.ImpactRollout),
+				Text: wording.PluralNumber(c.pods, "Pod") + " would restart in total",
+			}}, c.Alike...)
 		}
 	}
 	for line := range strings.Lines(cutLines(c.diff, staticDiff)) {

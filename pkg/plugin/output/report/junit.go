@@ -135,8 +135,10 @@ func (s *suite) add(c testCase) {
 // Problem adds a test case in error to a suite of what went wrong besides the objects.
 func (p *JUnit) Problem(problem Problem) error {
 	p.suite("kubectl-mutate problems",
-		"kubectl-mutate").add(testCase{Name: problem.Where, Result: "error", Type: "problem",
-		Message: problem.Text})
+		"kubectl-mutate").add(testCase{
+		Name: problem.Where, Result: "error", Type: "problem",
+		Message: problem.Text,
+	})
 	return nil
 }
 

@@ -337,8 +337,10 @@ func (d *describer) reasons() string {
 // DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side.
 func DescribeExercise(s compare.Side, e *compare.Exercise) Object {
 	rule := escapedRule(e.Rule)
-	f := Finding{Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass,
-		Outcome: "exercised", Message: "the rule was exercised"}
+	f := Finding{
+		Rule: rule, Name: wording.Rule(rule), Place: PlaceOf(e.Rule.Origin), Verdict: Pass,
+		Outcome: "exercised", Message: "the rule was exercised",
+	}
 	if !e.Exercised() {
 		f.Verdict, f.Outcome, f.Message = Skip, "not-exercised", "not exercised: missing is "+escaped(e.Missing)
 	}

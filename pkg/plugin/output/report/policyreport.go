@@ -36,14 +36,18 @@ type PolicyReportAPI struct {
 // WGPolicyAPI is the API of the Kubernetes policy working group, which Kyverno and
 // others write and policy-reporter reads.
 func WGPolicyAPI() PolicyReportAPI {
-	return PolicyReportAPI{apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport",
-		clusterKind: "ClusterPolicyReport"}
+	return PolicyReportAPI{
+		apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport",
+		clusterKind: "ClusterPolicyReport",
+	}
 }
 
 // OpenReportsAPI is the API that takes its place.
 func OpenReportsAPI() PolicyReportAPI {
-	return PolicyReportAPI{apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport",
-		source: true}
+	return PolicyReportAPI{
+		apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport",
+		source: true,
+	}
 }
 
 // Kind is the kind of the reports on objects in namespaces.

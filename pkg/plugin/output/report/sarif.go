@@ -36,8 +36,10 @@ const (
 
 // NewSARIF returns a report that is written at its end.
 func NewSARIF(o output.Options) *SARIF {
-	return &SARIF{out: o.Out, version: redact.EscapeLine(o.Context.Version), tests: o.Tests,
-		rules: map[string]int{}}
+	return &SARIF{
+		out: o.Out, version: redact.EscapeLine(o.Context.Version), tests: o.Tests,
+		rules: map[string]int{},
+	}
 }
 
 // object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not

@@ -184,8 +184,10 @@ func (s *Store) name(u *unstructured.Unstructured) {
 		u.SetName(s.Name + own)
 		return
 	}
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: about["apiVersion"], Kind: about["kind"],
-		Name: about["name"], UID: types.UID(uid)}})
+	u.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: about["apiVersion"], Kind: about["kind"],
+		Name: about["name"], UID: types.UID(uid),
+	}})
 	if u.SetName(s.Name + "-" + uid); s.seen[engine.KeyOf(u).Named()] {
 		u.SetName(s.Name + "-" + uid + own) // of a subresource
 	}
@@ -371,8 +373,10 @@ func count(counts map[[2]string]*StoreCount, result map[string]any) {
 		c = &StoreCount{Policy: at[0], Rule: at[1]}
 		counts[at] = c
 	}
-	if n := map[string]*int{"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip,
-		"pass": &c.Pass}[text("result")]; n != nil {
+	if n := map[string]*int{
+		"fail": &c.Fail, "error": &c.Error, "skip": &c.Skip,
+		"pass": &c.Pass,
+	}[text("result")]; n != nil {
 		*n++
 	}
 }

@@ -13,8 +13,10 @@ import (
 // the finding is the file of the test.
 func DescribeTested(t output.Tested) Object {
 	f := Finding{
-		Rule: engine.RuleRef{Dialect: "test", Policy: PlaceOf(t.Origin).Path, Rule: wording.Rule(t.Rule),
-			Origin: t.Origin},
+		Rule: engine.RuleRef{
+			Dialect: "test", Policy: PlaceOf(t.Origin).Path, Rule: wording.Rule(t.Rule),
+			Origin: t.Origin,
+		},
 		Place:   PlaceOf(t.Rule.Origin),
 		Outcome: strings.ReplaceAll(string(t.Verdict), " ", "-"),
 		Message: escaped(cmp.Or(t.Text, "wanted "+t.Wanted)),

@@ -196,8 +196,12 @@ func conclusionOf(s compare.Summary) Object {
 		{"untried", v.Untried},
 		{"seed", v.Seed},
 	}
-	return Object{{"conclusion", s.Conclusion}, {"objects", s.Objects}, {"changed", s.Changed},
-		{"verdicts", s.Verdicts}}.
+	return Object{
+		{"conclusion", s.Conclusion},
+		{"objects", s.Objects},
+		{"changed", s.Changed},
+		{"verdicts", s.Verdicts},
+	}.
 		addIf(s.Expanded > 0, "expanded", s.Expanded).addIf(s.Reordered > 0, "reordered",
 		s.Reordered).addIf(s.Failed > 0, "failed", s.Failed).addIf(v.Compared > 0, "variants", variants).
 		Add("operations", s.Operations).Add("old", exercisesOf(s.Rules[compare.Old])).Add("new",

@@ -233,7 +233,8 @@ func NewGoTemplate(o output.Options, template string) (output.Format, error) {
 func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
 
 func newTemplated(o output.Options, format string, escape func([]byte) []byte,
-	execute func(*bytes.Buffer, map[string]any) error) output.Format {
+	execute func(*bytes.Buffer, map[string]any) error,
+) output.Format {
 	r := &Report{Options: o, kind: previewKind, list: previewList}
 	r.hold(func(report any) (string, error) {
 		var b bytes.Buffer

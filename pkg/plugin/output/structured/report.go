@@ -53,8 +53,10 @@ type Report struct {
 // NewReport returns a printer of the report, or of what the query of the options finds
 // in it. It fails for a query that is none.
 func NewReport(o output.Options, asYAML bool) (*Report, error) {
-	r := &Report{Options: o, yaml: asYAML, kind: previewKind, list: previewList,
-		outcomes: map[write.Outcome]int{}}
+	r := &Report{
+		Options: o, yaml: asYAML, kind: previewKind, list: previewList,
+		outcomes: map[write.Outcome]int{},
+	}
 	switch {
 	case o.Compares:
 		r.kind, r.list = "ComparisonReport", "differences"
