@@ -109,7 +109,19 @@ func (p *patch) apply(e *execution, s *variables.Scope, object map[string]any,
 	why *engine.Reasons,
 ) (patchResult, error) {
 	unchanged := patchResult{Object: object}
-	compiled, err := p.resolve(s)
+	compiled, err := p.compiled, p.err
+	if p.template != nil {
+		rendered, err := p.template.Render(s)
+		if err != nil {
+			return unchanged, fmt.Errorf("variable substitution failed: %w", err)
+		}
+		if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
+			return unchanged, err
+		}
+		if compiled, err = p.form.compile(rendered); err != nil {
+			return unchanged, err
+		}
+	}
 	if err != nil {
 		return unchanged, err
 	}
@@ -119,20 +131,6 @@ func (p *patch) apply(e *execution, s *variables.Scope, object map[string]any,
 	}
 	out.NotIdempotent = cmp.Or(p.template.NotIdempotent(), out.NotIdempotent)
 	return out, nil
-}
-
-func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
-	if p.template == nil {
-		return p.compiled, p.err
-	}
-	rendered, err := p.template.Render(s)
-	if err != nil {
-		return nil, fmt.Errorf("variable substitution failed: %w", err)
-	}
-	if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
-		return nil, err
-	}
-	return p.form.compile(rendered)
 }
 
 // mutation is what a rule, or an entry of a foreach, does to an object: it applies the entries of a foreach,
@@ -181,7 +179,8 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 }
 
 // mutate returns the object after the mutation: the very map it was given where nothing changed; why, which
-// may be nil, then collects the reasons. The error is a *SkippedError where the mutation does not apply.
+// may be nil, then collects the reasons. Each patch is applied to the result of the one before; one that does
+// not apply does not stop the others. The error is a *SkippedError where none applies.
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any,
 	why *engine.Reasons,
 ) (patchResult, error) {
@@ -193,14 +192,6 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 	if len(m.entries) > 0 {
 		return m.loop(e, s, object, why)
 	}
-	return m.patch(e, s, object, why)
-}
-
-// patch applies each patch to the result of the one before. One that does not apply does not stop
-// the others.
-func (m *mutation) patch(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons,
-) (patchResult, error) {
 	out := patchResult{Object: object}
 	var held error
 	for _, p := range m.patches {

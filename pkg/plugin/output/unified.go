@@ -138,14 +138,7 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	}
 	names := UnifiedNames{Before: name + " (" + cmp.Or(d.Names.Before, "before") + ")", After: name + " (" +
 		cmp.Or(d.Names.After, is) + ")"}
-	return unifiedDiff(names, before, after, d.lines()), nil
-}
-
-func (d *Differ) lines() int {
-	if d.ContextLines == 0 {
-		return DefaultContextLines
-	}
-	return max(d.ContextLines, 0)
+	return unifiedDiff(names, before, after, max(cmp.Or(d.ContextLines, DefaultContextLines), 0)), nil
 }
 
 // Texts returns the two states as they may be shown, as YAML; that of a state in which
@@ -158,22 +151,18 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		to = &unstructured.Unstructured{Object: diff.Subset(c.Before.Object, c.After.Object, wanted,
 			slices.Concat(records, others))}
 	}
-	if before, err = d.text(redact.Trim(c.Before, c.Fields, redact.Readable)); err == nil {
-		after, err = d.text(redact.Trim(to, c.Fields, redact.Readable))
+	var states [2]*Document
+	for i, u := range []*unstructured.Unstructured{c.Before, to} {
+		states[i] = &Document{}
+		if u == nil {
+			continue
+		}
+		if states[i], err = documentOf(redact.Trim(u, c.Fields, redact.Readable).Object); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
+		}
+		states[i].Text = redact.EscapeLines(states[i].Text) // each line stays one
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
-	}
-	return before, after, nil
-}
-
-func (d *Differ) text(u *unstructured.Unstructured) (*Document, error) {
-	if u == nil {
-		return &Document{}, nil
-	}
-	out, err := documentOf(u.Object)
-	out.Text = redact.EscapeLines(out.Text) // each line stays one
-	return out, err
+	return states[0], states[1], nil
 }
 
 // spaceLegend is the line below those in which white space was marked. Remarks in a

@@ -38,7 +38,7 @@ func (p *Diff) Print(shown output.Shown) error {
 		if err != nil {
 			return err
 		}
-		return cmp.Or(p.each(c.Change, p.print), p.Comparer.Add(comparedName(c.Subject), from.Text, to.Text))
+		return cmp.Or(p.event(shown, p.print), p.Comparer.Add(comparedName(c.Subject), from.Text, to.Text))
 	case p.Comparer != nil && ends && s.Changed > 0:
 		if err := p.Flush(); err != nil {
 			return err

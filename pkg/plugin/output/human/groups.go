@@ -141,29 +141,23 @@ type part struct {
 	by     []string             // the policies that the change has fields of
 }
 
-// event prints the parts of a change, or the summary.
+// event prints the parts of a change that change something or need a remark, or the summary.
 func (h *base) event(s output.Shown, print func(*part) error) error {
 	switch e := s.Event().(type) {
 	case output.Evaluated:
-		return h.each(e.Change, print)
+		h.begin(e.Change)
+		for _, p := range h.parted(e.Change) {
+			if !output.Listed(&p.Change, h.Explain) {
+				continue
+			}
+			if err := print(p); err != nil {
+				return err
+			}
+		}
 	case output.Fleet:
 		return h.fleet(e)
 	case output.Summary:
 		return h.summarize(e.Summary)
-	}
-	return nil
-}
-
-// each prints the parts of a change that change something or need a remark.
-func (h *base) each(c *engine.Change, print func(*part) error) error {
-	h.begin(c)
-	for _, p := range h.parted(c) {
-		if !output.Listed(&p.Change, h.Explain) {
-			continue
-		}
-		if err := print(p); err != nil {
-			return err
-		}
 	}
 	return nil
 }
