@@ -2,9 +2,7 @@ package output_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -113,15 +111,6 @@ func run(t *testing.T, command string, add func(*output.External)) (string, erro
 	return out.String(), err
 }
 
-// one adds an object.
-func one(t *testing.T) func(*output.External) {
-	return func(c *output.External) {
-		if err := c.Add("v1.ConfigMap.shop.a", "old", "new"); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestExternalNames(t *testing.T) {
 	out, err := run(t, program(t, `for f in "$1"/*; do n=$(basename "$f"); echo "$n: $(cat "$f") to $(cat "$2/$n")"; done; exit 1`), func(c *output.External) {
 		for _, name := range []string{"v1.ConfigMap.shop.a", "v1.ConfigMap.shop.a", "rbac/../x:y"} {
@@ -133,27 +122,5 @@ func TestExternalNames(t *testing.T) {
 	want := "rbac_.._x_y: old to new\nv1.ConfigMap.shop.a: old to new\nv1.ConfigMap.shop.a.2: old to new\n"
 	if out != want || err != nil {
 		t.Errorf("got %q, %v; want %q", out, err, want)
-	}
-}
-
-func TestExternalArguments(t *testing.T) {
-	out, err := run(t, program(t, "shift 2; echo \"$@\"")+" -u --color=always ;rm /etc/x --label='a'", one(t))
-	if strings.TrimSpace(out) != "-u --color=always" || err != nil {
-		t.Errorf("got %q, %v", out, err)
-	}
-}
-
-func TestExternalExitCodes(t *testing.T) {
-	command := program(t, "exit 2")
-	if _, err := run(t, command, one(t)); err == nil || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF: failed to run \""+command) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestFindExternalMissing(t *testing.T) {
-	for _, command := range []string{"/nonexistent", "kubectl-mutate-nonexistent -u", " diff"} {
-		if _, err := output.FindExternal(t.Context(), command, nil, nil); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "KUBECTL_EXTERNAL_DIFF") {
-			t.Errorf("%q: got %v", command, err)
-		}
 	}
 }

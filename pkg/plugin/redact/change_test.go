@@ -101,13 +101,6 @@ func TestChangeMasksSecrets(t *testing.T) {
 	}
 }
 
-func TestHolder(t *testing.T) {
-	c, f := secretChange(engine.Removed)
-	if redact.Holder(c, f) != c.Before {
-		t.Error("it is not")
-	}
-}
-
 // Wherever a name was made of a Secret, what is recorded has no such name, and can be read again: its fields
 // are in its states.
 func TestPartialHidesNames(t *testing.T) {
@@ -225,18 +218,6 @@ func TestEscape(t *testing.T) {
 		if got := redact.Escape(c.text, c.keep); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
 		}
-	}
-}
-
-func TestEscapeJSON(t *testing.T) {
-	if got := string(redact.EscapeJSON([]byte("{\"a\": \"\u202e\U000e0001é\"}\n"))); got != "{\"a\": \"\\u202e\\udb40\\udc01é\"}\n" {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestEscapeLine(t *testing.T) {
-	if got := redact.EscapeLine("a\n::error::b"); got != `a\n::error::b` {
-		t.Errorf("got %q", got)
 	}
 }
 

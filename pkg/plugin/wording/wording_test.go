@@ -1,7 +1,6 @@
 package wording_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,22 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
-
-func TestNames(t *testing.T) {
-	rule := engine.RuleRef{Dialect: "kyverno", Policy: "team", Rule: "add", Via: "b", Origin: "a.yaml:1"}
-	deployment := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
-	pod := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Name: "web"}
-	for got, want := range map[string]string{
-		wording.Rule(rule):               `kyverno team/add via b`,
-		wording.Policy(rule):             "kyverno team",
-		wording.ResourceName(deployment): "deployment.apps/web",
-		wording.ResourceName(pod):        "pod/web",
-	} {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
 
 func TestCountsSayWhatWentOtherwise(t *testing.T) {
 	summary := func(objects, changed int) evaluation.Summary {
@@ -55,19 +38,6 @@ func TestCountsSayWhatWentOtherwise(t *testing.T) {
 	}
 }
 
-func TestRestarts(t *testing.T) {
-	if got := wording.Restarts(evaluation.Restarts{Workloads: 1, Pods: 3}); got != "3 Pods of 1 workload would restart." {
-		t.Errorf("got %q", got)
-	}
-	managed := evaluation.Restarts{Workloads: 2, Pods: 5, ManagedWorkloads: 1, ManagedPods: 1}
-	if got := wording.Restarts(managed); got != "5 Pods of 2 workloads would restart; 1 Pod of 1 workload would restart with --include-managed." {
-		t.Errorf("got %q", got)
-	}
-	if got := wording.Restarts(evaluation.Restarts{}); got != "" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestNumber(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 10050: "10,050", 1234567: "1,234,567"} {
 		if got := wording.Number(n); got != want {
@@ -76,20 +46,6 @@ func TestNumber(t *testing.T) {
 	}
 	for n, want := range map[int]string{1: "1 policy", 2000: "2,000 policies"} {
 		if got := wording.PluralNumber(n, "policy"); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// reason is an error that knows what is particular to one object.
-type reason struct{ error }
-
-func (reason) Brief() string { return "brief" }
-
-func TestBrief(t *testing.T) {
-	long := errors.New("long")
-	for want, err := range map[string]error{"no reason given": nil, "long": long, "brief": reason{long}} {
-		if got := wording.Brief(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

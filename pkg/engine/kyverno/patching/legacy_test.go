@@ -2,17 +2,13 @@ package patching_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -87,49 +83,4 @@ func TestApplyOverlayLimits(t *testing.T) {
 	if _, err := applyOverlay(live, deep); !errors.As(err, &tooDeep) {
 		t.Errorf("error %v, want a limit", err)
 	}
-}
-
-// FuzzApplyOverlay holds that an overlay never panics, modifies nothing that it
-// was given, says the same twice, and deletes nothing. That it comes to rest does
-// not hold for all: one whose elements contradict each other, such as
-// [{a: []}, {a: 0}], adds an item each time.
-func FuzzApplyOverlay(f *testing.F) {
-	for _, c := range conformance.ReadPatchCases(f, "testdata/overlay.txtar") {
-		f.Add(c.Parts["live"], c.Parts["overlay"])
-	}
-	f.Fuzz(func(t *testing.T, liveText, patchText string) {
-		live, patch := mapping(liveText), mapping(patchText)
-		liveBefore, patchBefore := runtime.DeepCopyJSON(live), runtime.DeepCopyJSON(patch)
-		got, err := applyOverlay(live, patch)
-		if !reflect.DeepEqual(liveBefore, live) || !reflect.DeepEqual(patchBefore, patch) {
-			t.Fatal("what was handed in was modified")
-		}
-		if err != nil {
-			if err.Error() == "" || !diff.Shared(got, live) {
-				t.Fatalf("error %q with another object", err)
-			}
-			return
-		}
-		again, err := applyOverlay(live, patch)
-		if err != nil || !reflect.DeepEqual(again, got) {
-			t.Fatalf("the second answer is another one: %v\n%s", err, cmp.Diff(got, again))
-		}
-		for key := range live {
-			if _, present := got[key]; !present {
-				t.Fatalf("%s was deleted", key)
-			}
-		}
-	})
-}
-
-func mapping(text string) map[string]any {
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil || !json.Valid(raw) {
-		return map[string]any{"text": text}
-	}
-	var m map[string]any
-	if err := utiljson.Unmarshal(raw, &m); err != nil || m == nil {
-		return map[string]any{"text": text}
-	}
-	return m
 }

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -181,42 +179,4 @@ func decode(text string) (any, error) {
 	var v any
 	err = utiljson.Unmarshal(raw, &v)
 	return v, err
-}
-
-func FuzzMatch(f *testing.F) {
-	archive, err := txtar.ParseFile("testdata/structures.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	var p string
-	for _, file := range archive.Files {
-		if strings.HasSuffix(file.Name, "/pattern") {
-			p = string(file.Data)
-		} else {
-			f.Add(p, string(file.Data))
-		}
-	}
-	f.Add(`">= 1Gi | 5s-1h & !x*"`, "1e9")
-	f.Fuzz(func(t *testing.T, p, v string) {
-		want, err := decode(p)
-		if err != nil {
-			return
-		}
-		got, err := decode(v)
-		if err != nil {
-			return
-		}
-		before := runtime.DeepCopyJSONValue(got)
-		why := pattern.Difference{}
-		first := pattern.Match(nil, want, got, &why)
-		if diff := cmp.Diff(before, got); diff != "" {
-			t.Fatalf("the value was modified:\n%s", diff)
-		}
-		if second := pattern.Match(nil, want, got, nil); first != second {
-			t.Fatalf("the answer changed from %t to %t", first, second)
-		}
-		if !first && why.Below("at").Text(engine.BriefValue) == "" {
-			t.Fatal("a difference that says nothing")
-		}
-	})
 }

@@ -35,7 +35,7 @@ type base struct {
 	overview *overview           // nil where each change is shown, however many there are
 	// What the summary at the end says in addition to numbers.
 	skipped, warned, broken Counter
-	often                   varieties
+	often                   Varieties
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
 	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
@@ -87,7 +87,7 @@ func (h *base) begin(c *engine.Change) {
 		h.running.add(c)
 	}
 	if h.overview != nil || h.markdown {
-		h.often.add(c.Fields)
+		h.often.Add(c.Fields)
 	}
 }
 
@@ -115,7 +115,7 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 	}
 	g.add(&c.Change, h.origin(&c.Change), h.ListAll)
 	if h.byShape || h.valued {
-		g.fields.add(c.Fields)
+		g.fields.Add(c.Fields)
 	}
 	switch {
 	case h.GroupBy == output.ByObject:
@@ -149,10 +149,10 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 		fmt.Fprintf(hash, "%q %q ", c.Impacts[i].Code, c.Impacts[i].Alike())
 	}
 	if h.byShape {
-		var shape varieties
-		shape.add(c.Fields)
+		var shape Varieties
+		shape.Add(c.Fields)
 		for _, of := range shape.all {
-			fmt.Fprintf(hash, "%q %q ", of.field, of.rule)
+			fmt.Fprintf(hash, "%q %q ", of.field(), of.Rule.String())
 		}
 		return [32]byte(hash.Sum(nil))
 	}

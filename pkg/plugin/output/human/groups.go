@@ -38,7 +38,7 @@ type group struct {
 	names      []string // the first few, or all when the groups are expanded
 	namespaces Counter  // empty for objects without a namespace
 	clusters   Counter  // empty of a run on one
-	fields     varieties
+	fields     Varieties
 }
 
 type groupKey struct {

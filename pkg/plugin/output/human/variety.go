@@ -13,39 +13,52 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// variety is what a rule does to a field of several objects.
-type variety struct {
-	field, rule string
-	example     string // a value that it comes to have, or had
-	from        string // a value that it replaces; empty where it replaces none
+// Variety is what a rule does to a field of several objects.
+type Variety struct {
+	Kind    engine.ChangeKind
+	Path    string
+	Rule    engine.RuleRef
+	Example string // a value that it comes to have, or had
+	Objects int
+
+	from string // a value that it replaces; empty where it replaces none
 	// replacesOthers reports that it replaces other values as well.
 	replacesOthers bool
 	values         map[uint64]bool
-	objects        int
 }
 
-// varieties are those of fields, in the order in which they were met. Elements of lists count as one field.
-type varieties struct {
-	all   []*variety
-	index map[string]*variety
+// Values counts the values.
+func (v *Variety) Values() int { return len(v.values) }
+
+// field is the path behind the marker of what happens there.
+func (v *Variety) field() string { return fieldMarker(v.Kind) + " " + v.Path }
+
+// Varieties are those of fields, in the order in which they were met. Elements of lists count as one field.
+type Varieties struct {
+	all   []*Variety
+	index map[string]*Variety
 }
 
-// add counts the fields of an object.
-func (v *varieties) add(fields []engine.FieldChange) {
+// Add counts the fields of an object.
+func (v *Varieties) Add(fields []engine.FieldChange) {
 	if v.index == nil {
-		v.index = map[string]*variety{}
+		v.index = map[string]*Variety{}
 	}
-	met := map[*variety]bool{}
+	met := map[*Variety]bool{}
 	for i := range fields {
 		if fields[i].Records() {
 			continue
 		}
 		path, value := leaf(&fields[i])
-		field, rule := fieldMarker(fields[i].Kind)+" "+engine.PathPattern(path), fields[i].Rule.String()
-		of := v.index[field+"\t"+rule]
+		one := &Variety{
+			Kind: fields[i].Kind, Path: engine.PathPattern(path), Rule: fields[i].Rule,
+			Example: short(value), values: map[uint64]bool{},
+		}
+		key := one.field() + "\t" + one.Rule.String()
+		of := v.index[key]
 		if of == nil {
-			of = &variety{field: field, rule: rule, example: short(value), values: map[uint64]bool{}}
-			v.index[field+"\t"+rule] = of
+			of = one
+			v.index[key] = of
 			v.all = append(v.all, of)
 		}
 		if fields[i].Kind == engine.Replaced {
@@ -58,7 +71,7 @@ func (v *varieties) add(fields []engine.FieldChange) {
 		}
 		if !met[of] {
 			met[of] = true
-			of.objects++
+			of.Objects++
 		}
 	}
 }
@@ -88,10 +101,10 @@ func leaf(f *engine.FieldChange) (fieldpath.Path, any) {
 }
 
 // examples writes an example of the fields that have several values, or of all: the values before it too.
-func (v *varieties) examples(b *page, all bool) {
+func (v *Varieties) examples(b *page, all bool) {
 	listed := 0
 	for _, of := range v.all {
-		n, text := len(of.values), "    "+of.field+": "
+		n, text := len(of.values), "    "+of.field()+": "
 		switch {
 		case n < 2 && !all:
 			continue
@@ -103,7 +116,7 @@ func (v *varieties) examples(b *page, all bool) {
 		case all && of.from != "":
 			text += of.from + " -> "
 		}
-		if text += of.example; n > 1 {
+		if text += of.Example; n > 1 {
 			text += " and " + wording.PluralNumber(n-1, "other value")
 		}
 		b.line(Plain, text)
@@ -111,27 +124,35 @@ func (v *varieties) examples(b *page, all bool) {
 	}
 }
 
+// Frequent returns the changes that most objects have.
+func (v *Varieties) Frequent(most int) []*Variety {
+	all := slices.Clone(v.all)
+	slices.SortFunc(all, func(a, b *Variety) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.field(), b.field()),
+			cmp.Compare(a.Rule.String(), b.Rule.String()))
+	})
+	return all[:min(len(all), most)]
+}
+
 // frequent lists the changes that most objects have.
 func (h *base) frequent(b *page) {
-	if len(h.often.all) == 0 {
+	all := h.often.Frequent(changesListed)
+	if len(all) == 0 {
 		return
 	}
-	slices.SortFunc(h.often.all, func(a, b *variety) int {
-		return cmp.Or(cmp.Compare(b.objects, a.objects), cmp.Compare(a.field, b.field), cmp.Compare(a.rule, b.rule))
-	})
 	if h.markdown {
 		b.WriteString("\n")
 	}
 	b.WriteString("Most frequent changes:\n")
 	var rows [][]string
-	for _, of := range h.often.all[:min(len(h.often.all), changesListed)] {
-		objects, values := strconv.Itoa(of.objects), strconv.Itoa(len(of.values))
+	for _, of := range all {
+		objects, values := strconv.Itoa(of.Objects), strconv.Itoa(of.Values())
 		if h.markdown {
-			rows = append(rows, []string{cell(of.field), cell(of.example), cell(of.rule), objects, values})
+			rows = append(rows, []string{cell(of.field()), cell(of.Example), cell(of.Rule.String()), objects, values})
 			continue
 		}
 		rows = append(rows, []string{
-			middle(of.field, cellPath), of.example, middle(of.rule, cellRule), objects,
+			middle(of.field(), cellPath), of.Example, middle(of.Rule.String(), cellRule), objects,
 			values,
 		})
 	}

@@ -59,7 +59,7 @@ type page struct {
 	Tiles                 []tile
 	Owners                []wording.Count
 	Charts                []chart
-	Frequent              []*variety
+	Frequent              []*human.Variety
 	Outcomes              []engine.Outcome // of the table of rules
 	Rules                 []evaluation.RuleSummary
 	RulesRest             int // that matched no object
@@ -153,7 +153,7 @@ func (p *HTML) page(s *evaluation.Summary) *page {
 	}
 	out.Owners, _ = p.overview.owners.Top(skippedListed)
 	if len(p.changes) > 1 {
-		out.Frequent = p.overview.frequent()
+		out.Frequent = p.overview.fields.Frequent(barsShown)
 	}
 	out.Skipped, out.SkippedRest = p.overview.skipped.Top(skippedListed)
 	out.CommandTitle, out.Command = p.command(s)
@@ -334,7 +334,7 @@ const (
 func NewHTML(o output.Options) *HTML {
 	p := &HTML{
 		options: o, differ: human.NewDiffer(o), known: map[string]*change{}, differences: map[section][]*change{},
-		overview: overview{policies: counts{}, namespaces: counts{}, fields: varieties{}},
+		overview: overview{policies: counts{}, namespaces: counts{}},
 		frame: frame{
 			Policy: contentPolicy(script), Style: template.CSS(style), // parts of this package
 			What: "Mutation preview", Done: "evaluated", ClusterChanged: "would change", Context: o.Context,
@@ -414,7 +414,7 @@ func (p *HTML) add(c *engine.Change, findings []Finding) error {
 	if err != nil {
 		return err
 	}
-	p.overview.fields.add(described.Rules)
+	p.overview.fields.Add(c.Fields)
 	alike := p.known[shape]
 	if alike == nil {
 		if alike = described; c.Changed() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,7 +60,7 @@ type change struct {
 	count, pods int
 	first       []member
 	namespaces  map[string]bool
-	varieties   varieties
+	values      values
 }
 
 // field is a field of the example, and how many values the objects have of it, if several.
@@ -93,38 +92,16 @@ func (c *change) shape() (string, error) {
 	return string(text), err
 }
 
-// variety counts what one rule does to a field: on how many objects, and with how many values.
-type variety struct {
-	Objects int
-	Rule    string
-	Field   Field // of the first object
-	Values  map[string]bool
-}
+// values are those that a field comes to have, or had, by rule, kind of change and pattern of the path.
+type values map[[3]string]map[string]bool
 
-// varieties are known by rule, kind of change and pattern of the path.
-type varieties map[[3]string]*variety
-
-func (v varieties) of(r *rule, f *field) *variety {
+// of returns the values of a field.
+func (v values) of(r *rule, f *field) map[string]bool {
 	key := [3]string{r.Name, string(f.Kind), pattern(f.Path)}
 	if v[key] == nil {
-		v[key] = &variety{Rule: r.Name, Field: f.Field, Values: map[string]bool{}}
+		v[key] = map[string]bool{}
 	}
 	return v[key]
-}
-
-// add counts the fields of an object.
-func (v varieties) add(rules []rule) {
-	seen := map[*variety]bool{}
-	for i := range rules {
-		for j := range rules[i].Fields {
-			f := &rules[i].Fields[j]
-			at := v.of(&rules[i], f)
-			if at.Values[cmp.Or(f.To, f.From)] = true; !seen[at] { // as in the terminal: what it comes to have, or had
-				seen[at] = true
-				at.Objects++
-			}
-		}
-	}
 }
 
 // rule is what one rule does.
@@ -176,7 +153,7 @@ func (p *HTML) describe(c *engine.Change, findings []Finding) *change {
 	out := &change{
 		Level: levelOf(c), Kind: line(wording.Kind(c.Subject), nameLength),
 		New: c.Changed() && c.Before == nil, Fields: len(counted), Rules: []rule{}, namespaces: map[string]bool{},
-		varieties: varieties{},
+		values: values{},
 	}
 	for i := range findings {
 		if f := &findings[i]; p.options.Explain || worthALine(f) {
@@ -267,9 +244,9 @@ func (c *change) join(m member, rules []rule) member {
 	c.count++
 	c.pods += m.Pods
 	c.namespaces[m.Namespace] = true
-	c.varieties.add(rules)
 	for _, r := range rules {
 		for _, f := range r.Fields {
+			c.values.of(&r, &f)[cmp.Or(f.To, f.From)] = true // as in the terminal: what it comes to have, or had
 			if !slices.ContainsFunc(c.Rules, func(of rule) bool { return slices.Contains(of.Fields, f) }) {
 				m.Own = append(m.Own, f.String())
 			}
@@ -286,7 +263,7 @@ func (c *change) finish() {
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		for j := range r.Fields {
-			if n := len(c.varieties.of(r, &r.Fields[j]).Values); n > 1 && c.count > 1 {
+			if n := len(c.values.of(r, &r.Fields[j])); n > 1 && c.count > 1 {
 				r.Fields[j].Values = n
 			}
 		}
@@ -337,7 +314,7 @@ func cutLines(s string, length int) string {
 type overview struct {
 	policies, namespaces counts
 	skipped, owners      human.Counter
-	fields               varieties
+	fields               human.Varieties
 }
 
 // counts are those of a chart, by name.
@@ -398,16 +375,6 @@ func (c counts) add(name string, changed, broken bool) {
 	if broken {
 		at.Broken++
 	}
-}
-
-// frequent are the changes of fields that most objects have.
-func (o *overview) frequent() []*variety {
-	all := slices.Collect(maps.Values(o.fields))
-	slices.SortFunc(all, func(a, b *variety) int {
-		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Rule, b.Rule),
-			cmp.Compare(a.Field.Path, b.Field.Path), cmp.Compare(a.Field.Kind, b.Field.Kind))
-	})
-	return all[:min(len(all), barsShown)]
 }
 
 // barsShown bounds a chart; the filters know all names.

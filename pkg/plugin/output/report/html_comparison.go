@@ -69,7 +69,7 @@ func difference(e output.Compared) *change {
 	out := &change{
 		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields),
 		Verdict:    wording.Verdict(e.Result),
-		namespaces: map[string]bool{}, varieties: varieties{},
+		namespaces: map[string]bool{}, values: values{},
 	}
 	if e.Verdict == compare.NotComparable {
 		out.Level = failed
