@@ -1,13 +1,11 @@
 package translate
 
 import (
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
@@ -34,7 +32,7 @@ func regexReplace(literal bool) func(*callOf) Value {
 			return Expression(replaced, Text)
 		}
 		if !mutatingPolicy {
-			replaced, ok := replaceStart(textOf(c.args[1]), text, parts)
+			replaced, ok := replaceStart(c.args[1], text, parts)
 			if !ok {
 				panic(unsupported(c.name, reasonOnlyPolicies, "write a MutatingPolicy"))
 			}
@@ -111,12 +109,13 @@ func templateParts(re *regexp.Regexp, template string) []part {
 // replaceStart replaces the match of an expression that matches nothing but the start of a text, by a
 // constant and, at most, the last group of the expression, which has to be all that follows in the match. So
 // what is replaced is the start of the text, up to that group, by the constant.
-func replaceStart(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
+func replaceStart(value Value, pattern string, with []part) (expr.Expr, bool) {
+	of := textOf(value)
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || sequence(tree)[0].Op != syntax.OpBeginText {
 		return nil, false
 	}
-	constant, start, condition := "", pattern, pattern
+	constant, start := "", pattern
 	for i, p := range with {
 		ok := true
 		switch {
@@ -125,7 +124,7 @@ func replaceStart(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 		case i < len(with)-1:
 			return nil, false
 		default:
-			start, condition, ok = beforeGroup(sequence(tree), pattern, p.group)
+			start, ok = beforeGroup(sequence(tree), pattern, p.group, value.typ.Form() >= PlainText)
 		}
 		if !ok {
 			return nil, false
@@ -138,10 +137,10 @@ func replaceStart(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	if constant != "" {
 		replaced = expr.Binary("+", expr.String(constant), replaced)
 	}
-	if condition == "^" {
+	if start == "^" {
 		return replaced, true
 	}
-	return expr.Cond(expr.Method(of, "matches", expr.String(condition)), replaced, of), true
+	return expr.Cond(expr.Method(of, "matches", expr.String(start)), replaced, of), true
 }
 
 // sequence is what an expression matches one after the other.
@@ -152,124 +151,25 @@ func sequence(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
-// beforeGroup is the part of an expression that is before its last group, and the condition for a match of
-// the whole. It returns false unless the match of that part alone is always what it matches in the whole.
-func beforeGroup(all []*syntax.Regexp, pattern string, group int) (start, condition string, ok bool) {
+// beforeGroup is the part of an expression that is before its last group. It returns false unless the group
+// matches whatever follows in a text, of one line or of several, so that the part always matches what it matches
+// in the whole.
+func beforeGroup(all []*syntax.Regexp, pattern string, group int, oneLine bool) (start string, ok bool) {
 	n := len(all) - 1
 	toEnd := all[n].Op == syntax.OpEndText
 	if toEnd {
 		n--
 	}
 	if n < 1 || all[n].Op != syntax.OpCapture || all[n].Cap != group {
-		return "", "", false
+		return "", false
 	}
 	start = pattern[:strings.LastIndex(pattern, "(")]
 	parsed, err := syntax.Parse(start, syntax.Perl)
-	if err != nil || !slices.EqualFunc(sequence(parsed), all[:n], (*syntax.Regexp).Equal) {
-		return "", "", false
-	}
 	rest := all[n].Sub[0]
-	greedy := rest.Op == syntax.OpStar && rest.Flags&syntax.NonGreedy == 0
-	if greedy && (rest.Sub[0].Op == syntax.OpAnyChar || rest.Sub[0].Op == syntax.OpAnyCharNotNL && !toEnd) {
-		return start, start, true // the group matches whatever follows
+	if err != nil || !slices.EqualFunc(sequence(parsed), all[:n], (*syntax.Regexp).Equal) ||
+		rest.Op != syntax.OpStar || rest.Flags&syntax.NonGreedy != 0 {
+		return "", false
 	}
-	one, longest := matchesAtStart(&syntax.Regexp{Op: syntax.OpConcat, Sub: all[1:n]})
-	// The group matches what follows unless that has a line feed, and so for another match of the part only
-	// if that is a longer one.
-	return start, pattern, one || longest && greedy && rest.Sub[0].Op == syntax.OpAnyCharNotNL
-}
-
-// matchesAtStart reports whether an expression without conditions on what is around it has at most one match
-// at the start of any text, and whether its preferred match is always the longest. It follows the expression
-// as package regexp does, with all that may still match in the order of preference; false also means that
-// this was not found out.
-func matchesAtStart(re *syntax.Regexp) (one, longest bool) {
-	prog, err := syntax.Compile(re.Simplify())
-	if err != nil {
-		return false, false
-	}
-	runes, ok := borders(prog)
-	if !ok || len(prog.Inst) > 500 {
-		return false, false
-	}
-	one, longest = true, true
-	effort := 1 << 16
-	queue := [][]uint32{follow(prog, uint32(prog.Start))} // an index
-	seen := map[string]bool{}
-	for len(queue) > 0 && longest {
-		alive := queue[0]
-		queue = queue[1:]
-		key := fmt.Sprint(alive)
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		if effort -= len(alive) * len(runes); effort < 0 {
-			return false, false
-		}
-		if i := slices.IndexFunc(alive, func(pc uint32) bool { return prog.Inst[pc].Op == syntax.InstMatch }); i >= 0 {
-			one, longest = one && len(alive) == 1, i == len(alive)-1
-			alive = alive[:i]
-		}
-		for _, r := range runes {
-			var after []uint32
-			for _, pc := range alive {
-				if i := prog.Inst[pc]; i.MatchRune(r) {
-					after = append(after, i.Out)
-				}
-			}
-			queue = append(queue, follow(prog, after...))
-		}
-	}
-	return one && longest, longest
-}
-
-// follow returns the instructions that take the next character, or match, in the order of preference.
-func follow(prog *syntax.Prog, from ...uint32) []uint32 {
-	var alive []uint32
-	visited := make([]bool, len(prog.Inst))
-	var visit func(pc uint32)
-	visit = func(pc uint32) {
-		if visited[pc] {
-			return
-		}
-		visited[pc] = true
-		switch i := prog.Inst[pc]; i.Op {
-		case syntax.InstAlt, syntax.InstAltMatch:
-			visit(i.Out)
-			visit(i.Arg)
-		case syntax.InstCapture, syntax.InstNop:
-			visit(i.Out)
-		case syntax.InstFail:
-		default:
-			alive = append(alive, pc)
-		}
-	}
-	for _, pc := range from {
-		visit(pc)
-	}
-	return alive
-}
-
-// borders are characters of which one stands for each that the instructions tell apart. It returns false for
-// instructions that ask for more than the next character.
-func borders(prog *syntax.Prog) ([]rune, bool) {
-	runes := []rune{0}
-	for _, i := range prog.Inst {
-		switch i.Op {
-		case syntax.InstEmptyWidth:
-			return nil, false
-		case syntax.InstRune, syntax.InstRune1:
-			if syntax.Flags(i.Arg)&syntax.FoldCase != 0 {
-				return nil, false
-			}
-			fallthrough
-		case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-			for _, r := range i.Rune {
-				runes = append(runes, r-1, r, r+1)
-			}
-		}
-	}
-	slices.Sort(runes)
-	return slices.DeleteFunc(slices.Compact(runes), func(r rune) bool { return !utf8.ValidRune(r) }), true
+	one := rest.Sub[0].Op
+	return start, one == syntax.OpAnyChar || one == syntax.OpAnyCharNotNL && (oneLine || !toEnd)
 }
