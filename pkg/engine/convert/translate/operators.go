@@ -25,13 +25,16 @@ func (c *condition) compare(key, value Value) expr.Expr {
 	if literal, ok := key.Literal(); ok && constant {
 		return expr.Bool(c.operator.Holds(nil, literal, fixed))
 	}
-	if constant && key.missing != nil && key.missing.of != nil {
-		if c.operator.Holds(nil, key.missing.value, fixed) {
-			return expr.Or(expr.Not(key.missing.unless), c.compare(key.missing.of.certain(), value))
+	if m := key.missing; constant && m != nil && m.of != nil {
+		holds := func(replaced any) bool { return c.operator.Holds(nil, replaced, fixed) }
+		switch {
+		case !holds(m.value) && !slices.ContainsFunc(m.also, holds): // so that it need not be replaced
+			return c.compare(m.of.forgiving(), value)
+		case m.also == nil:
+			return expr.Or(expr.Not(m.unless), c.compare(m.of.certain(), value))
 		}
-		return c.compare(key.missing.of.forgiving(), value)
 	}
-	if constant && key.missing != nil && fixed == key.missing.value {
+	if constant && key.missing != nil && key.missing.also == nil && fixed == key.missing.value {
 		switch c.operator { // what it is else is of another type
 		case match.Equal, match.Equals:
 			return expr.Not(key.missing.unless)

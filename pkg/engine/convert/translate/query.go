@@ -293,6 +293,7 @@ func (s *Scope) withDefault(left, right Value) Value {
 		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
 			none := expr.Binary("in", left.Or(expr.String("")), expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
 			v := Expression(choose(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
+			v.missing = &fallback{value: text, also: []any{false, []any{}, map[string]any{}}, of: &left}
 			v.strict, v.lenient = left.lenient, left.lenient
 			return v
 		}

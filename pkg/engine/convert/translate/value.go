@@ -29,7 +29,8 @@ type Value struct {
 type fallback struct {
 	value  any
 	unless expr.Expr
-	of     *Value // the quantity
+	also   []any  // what it stands for besides null and ""
+	of     *Value // the quantity, or the value without a type
 }
 
 // projection is how a list is made: of the elements of a list, those for which the condition holds,
