@@ -84,7 +84,10 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 		for _, side := range Sides() {
 			request := o.Request
 			request.Operation = operation
-			options := evaluation.Options{Workers: o.Workers, Scope: o.Scope, Request: request, Requests: o.requests, Expand: o.Expand}
+			options := evaluation.Options{
+				Workers: o.Workers, Scope: o.Scope, Request: request,
+				Requests: o.requests, Expand: o.Expand,
+			}
 			c.lanes = append(c.lanes, &lane{side, operation, o.Request.User, evaluation.New(sides[side], w, options)})
 		}
 	}
@@ -114,7 +117,10 @@ func (c *Comparison) Unreadable() []*engine.UnreadableError {
 // reads nothing where no rule changes other objects than it matches.
 func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	for _, l := range c.lanes {
-		if err := l.evaluation.Prepare(ctx, engine.Altered(src, func(_ context.Context, t engine.Target) engine.Target { return l.target(t) })); err != nil {
+		if err := l.evaluation.Prepare(ctx,
+			engine.Altered(src, func(_ context.Context, t engine.Target) engine.Target {
+				return l.target(t)
+			})); err != nil {
 			return err
 		}
 	}
@@ -146,7 +152,8 @@ func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, erro
 	}
 	var worst *Result
 	err := fresh.Run(ctx, alone{t}, func(r *Result) error {
-		if worst == nil || r.Verdict.worse(worst.Verdict) || r.Verdict == worst.Verdict && r.Changed() && !worst.Changed() {
+		if worst == nil || r.Verdict.worse(worst.Verdict) ||
+			r.Verdict == worst.Verdict && r.Changed() && !worst.Changed() {
 			worst = r
 		}
 		return nil

@@ -127,7 +127,8 @@ func (r *Result) Difference() *engine.Change {
 		return out
 	}
 	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
-	out.Shown.Before, out.Shown.After = engine.HideObject(out.Shown.Before), engine.HideObject(out.Shown.After) // of a side that leaves a Secret as it is
+	// of a side that leaves a Secret as it is
+	out.Shown.Before, out.Shown.After = engine.HideObject(out.Shown.Before), engine.HideObject(out.Shown.After)
 	out.Shown.Target.Object = out.Shown.Before
 	if len(out.Fields) > 0 { // a target that is not there has no states
 		evaluation.ShowFields(out, out.Shown)
@@ -223,7 +224,10 @@ func complete(lanes []*engine.Change) {
 	known := lanes[slices.IndexFunc(lanes, func(c *engine.Change) bool { return c != nil })]
 	for i := range lanes {
 		if lanes[i] == nil {
-			lanes[i] = &engine.Change{Subject: known.Subject, Target: known.Target, Before: known.Before, After: known.Before}
+			lanes[i] = &engine.Change{
+				Subject: known.Subject, Target: known.Target, Before: known.Before,
+				After: known.Before,
+			}
 		}
 	}
 }
@@ -276,7 +280,8 @@ func ofThisRun(err error) bool {
 	var unreadable *engine.UnreadableError
 	var unanswered *engine.UnansweredError
 	var user *engine.UnknownUserError
-	return engine.OfThisProgram(err) || errors.As(err, &unreadable) || errors.As(err, &unanswered) || errors.As(err, &user)
+	return engine.OfThisProgram(err) || errors.As(err, &unreadable) || errors.As(err, &unanswered) ||
+		errors.As(err, &user)
 }
 
 // addFields adds the fields in which the two results differ to a server.
@@ -292,15 +297,21 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 			contents[i] = state.Object
 		}
 	}
-	for _, f := range diff.Compare(contents[Old], contents[New], diff.TypeOf(ctx, c.world.ReadsExisting(), sides[Old].Subject.GroupVersionKind())) {
+	for _, f := range diff.Compare(contents[Old], contents[New],
+		diff.TypeOf(ctx, c.world.ReadsExisting(), sides[Old].Subject.GroupVersionKind())) {
 		if dropped(sides[Old].Subject, f.Path) {
 			continue
 		}
-		if f.Kind == engine.Moved && !(inList(f.Path, "env") && !slices.Equal(references(contents[Old]), references(contents[New]))) {
-			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || inList(f.Path, "initContainers") // which are started one after the other
+		if f.Kind == engine.Moved &&
+			!(inList(f.Path, "env") && !slices.Equal(references(contents[Old]), references(contents[New]))) {
+			// which are started one after the other
+			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || inList(f.Path, "initContainers")
 			continue
 		}
-		r.Fields = append(r.Fields, Field{FieldChange: f, Rules: [2]engine.RuleRef{writerOf(sides[Old], f.Path), writerOf(sides[New], f.Path)}})
+		r.Fields = append(r.Fields, Field{
+			FieldChange: f,
+			Rules:       [2]engine.RuleRef{writerOf(sides[Old], f.Path), writerOf(sides[New], f.Path)},
+		})
 	}
 }
 
@@ -308,7 +319,8 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 // it.
 func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
 	containers := fieldpath.MakePathOrDie("spec", "ephemeralContainers")
-	return subject.Subresource == "ephemeralcontainers" && (len(p) < len(containers) || !p[:len(containers)].Equals(containers))
+	return subject.Subresource == "ephemeralcontainers" &&
+		(len(p) < len(containers) || !p[:len(containers)].Equals(containers))
 }
 
 // inList reports whether a path is that of an element of a list of a name.

@@ -97,7 +97,10 @@ func (e *Exercise) Reasons() []string {
 func (c *Comparison) NewTally() *Tally {
 	t := &Tally{Counts: Counts{Verdicts: map[Verdict]int{}}, showSecrets: c.options.ShowSecrets}
 	for _, side := range Sides() {
-		t.rules[side] = &ruleTally{summary: evaluation.NewSummary(c.rules[side]), held: map[engine.RuleRef]map[string]int{}}
+		t.rules[side] = &ruleTally{
+			summary: evaluation.NewSummary(c.rules[side]),
+			held:    map[engine.RuleRef]map[string]int{},
+		}
 	}
 	return t
 }
@@ -183,9 +186,11 @@ type Conclusion string
 
 // The conclusions.
 const (
-	AllSame      Conclusion = "same"                  // and each rule was exercised
-	SameAsTested Conclusion = "same-as-far-as-tested" // a derived rule was not exercised, or a variant is not comparable
-	NotExercised Conclusion = "not-exercised"         // a rule changed nothing anywhere, and nothing differs otherwise
+	AllSame Conclusion = "same" // and each rule was exercised
+	// a derived rule was not exercised, or a variant is not comparable
+	SameAsTested Conclusion = "same-as-far-as-tested"
+	// a rule changed nothing anywhere, and nothing differs otherwise
+	NotExercised Conclusion = "not-exercised"
 	SomeDiffer   Conclusion = "differs"
 	Incomparable Conclusion = "not-comparable" // in part, and nothing differs otherwise
 	Nothing      Conclusion = "nothing-compared"
@@ -259,13 +264,15 @@ func (s *Summary) Join(other *Summary) {
 func addExercise(all []Exercise, other *Exercise) []Exercise {
 	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
 	if at < 0 {
-		at, all = len(all), append(all, Exercise{Rule: other.Rule, Written: other.Written, Connects: other.Connects, Missing: other.Missing})
+		at, all = len(all), append(all,
+			Exercise{Rule: other.Rule, Written: other.Written, Connects: other.Connects, Missing: other.Missing})
 	}
 	e := &all[at]
 	if e.Matched() == 0 && other.Matched() > 0 {
 		e.Missing = other.Missing // which is nearer
 	}
-	e.Outcomes, e.HeldBack, e.Variants = sum(e.Outcomes, other.Outcomes), sum(e.HeldBack, other.HeldBack), e.Variants+other.Variants
+	e.Outcomes, e.HeldBack, e.Variants = sum(e.Outcomes, other.Outcomes), sum(e.HeldBack, other.HeldBack),
+		e.Variants+other.Variants
 	if e.Exercised() {
 		e.Missing = ""
 	}
@@ -316,12 +323,14 @@ func (s *Summary) NotExercised(side Side) []Exercise {
 
 // RuleFailed reports whether any rule failed on an object, whatever the verdict is.
 func (s *Summary) RuleFailed() bool {
-	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.Outcomes[engine.Failed] > 0 })
+	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]),
+		func(e Exercise) bool { return e.Outcomes[engine.Failed] > 0 })
 }
 
 // Exercised reports whether any rule changed an object.
 func (s *Summary) Exercised() bool {
-	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]), func(e Exercise) bool { return e.changed() })
+	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]),
+		func(e Exercise) bool { return e.changed() })
 }
 
 // Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
@@ -350,8 +359,10 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 		}
 	}
 	if variants != nil {
-		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects, variants.Differing(), variants.Verdicts[NotComparable]
-		out.Variants.Refused, out.Variants.Changed, out.Variants.Reordered = variants.Refused, variants.Changed, variants.Reordered
+		out.Variants.Compared, out.Variants.Differ, out.Variants.Unknown = variants.Objects,
+			variants.Differing(), variants.Verdicts[NotComparable]
+		out.Variants.Refused, out.Variants.Changed, out.Variants.Reordered = variants.Refused,
+			variants.Changed, variants.Reordered
 	}
 	out.conclude()
 	return out
@@ -377,10 +388,11 @@ func (s *Summary) conclude() {
 
 // connects reports whether a rule is for requests that connect to an object, such as those of `kubectl exec`.
 func connects(d *engine.Description) bool {
-	return slices.Contains(d.Operations, "CONNECT") && slices.ContainsFunc(d.Requests, func(s engine.Selection) bool {
-		_, known := engine.KindOfRequest(schema.GroupVersionKind{}, s.Subresource)
-		return !known
-	})
+	return slices.Contains(d.Operations, "CONNECT") &&
+		slices.ContainsFunc(d.Requests, func(s engine.Selection) bool {
+			_, known := engine.KindOfRequest(schema.GroupVersionKind{}, s.Subresource)
+			return !known
+		})
 }
 
 // missing says which object would exercise a rule.

@@ -33,7 +33,8 @@ const variablesLast = "a missing variable is added at the end of env, where the 
 // addVariables reports whether edits may add an environment variable.
 func addVariables(edits []*edit) bool {
 	return slices.ContainsFunc(edits, func(e *edit) bool {
-		return addVariables(e.fields) || slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() && e.name() == "env" || addVariables(g.fields) })
+		return addVariables(e.fields) || slices.ContainsFunc(e.elements,
+			func(g *group) bool { return g.keyed() && e.name() == "env" || addVariables(g.fields) })
 	})
 }
 
@@ -46,7 +47,9 @@ func only(when, value expr.Expr) expr.Expr {
 }
 
 func applyField(e *edit) expr.Entry {
-	optional := func(value expr.Expr) expr.Entry { return expr.Entry{Name: e.name(), Value: value, Optional: true} }
+	optional := func(value expr.Expr) expr.Entry {
+		return expr.Entry{Name: e.name(), Value: value, Optional: true}
+	}
 	if e.elements != nil && e.at.has != nil && !slices.ContainsFunc(e.elements, (*group).keyed) {
 		return optional(expr.Macro(e.at.access(), "optMap", "l", applyFound(e, e.elements, expr.Name("l"))))
 	}
@@ -140,7 +143,9 @@ func applyTogether(groups []*group, fields []expr.Entry) (filter expr.Expr, all 
 		here := expr.And(g.where...)
 		any = append(any, here)
 		for _, f := range g.fields {
-			fields = slices.DeleteFunc(fields, func(field expr.Entry) bool { return field.Optional && field.Name == f.name() }) // the last one wins
+			// the last one wins
+			fields = slices.DeleteFunc(fields,
+				func(field expr.Entry) bool { return field.Optional && field.Name == f.name() })
 			when := here
 			if f.ifAbsent {
 				when = expr.And(here, expr.Not(f.at.has))

@@ -39,7 +39,8 @@ func (c *Conversion) withAutogen() []*policy {
 		switch controllers, ok := c.controllers(g); {
 		case g[0].derived:
 			out[i].comment = []string{"For ReplicationControllers, which autogen leaves out. Where there are none, this policy is not needed."}
-		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations, func(m mutation) bool { return expr.Fields(m.cel, "Object") == nil }):
+		case !ok || len(controllers) > 0 && slices.ContainsFunc(out[i].mutations,
+			func(m mutation) bool { return expr.Fields(m.cel, "Object") == nil }):
 			return nil
 		case len(controllers) > 0:
 			derived, out[i].autogen = true, true
@@ -113,10 +114,12 @@ func (r *rule) derives(d *rule, resource string) bool {
 		derived, _ := mutatingpolicy.Autogen(resource, pod.String())
 		return derived == controller.String()
 	}
-	return len(r.rules) == 1 && slices.Equal(r.rules[0].Resources, []string{"pods"}) && slices.Equal(r.rules[0].Operations, d.rules[0].Operations) &&
+	return len(r.rules) == 1 && slices.Equal(r.rules[0].Resources, []string{"pods"}) &&
+		slices.Equal(r.rules[0].Operations, d.rules[0].Operations) &&
 		r.existing == nil && slices.EqualFunc(r.variables, d.variables, named.same) &&
 		slices.EqualFunc(r.conditions, d.conditions, same) && slices.EqualFunc(r.guards, d.guards, same) &&
-		slices.EqualFunc(r.forms[0], d.forms[0], func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
+		slices.EqualFunc(r.forms[0], d.forms[0],
+			func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
 }
 
 // forAutogen is a rule whose conditions ask for labels and annotations in the form that Kyverno's autogen moves

@@ -61,7 +61,8 @@ func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fi
 	part := func(field string) translate.Value {
 		return translate.Optional(expr.OptionalField(found, field), expr.Field(found, field), translate.Any, false)
 	}
-	digested := expr.Sum(expr.Path("found.registry"), expr.String("/"), expr.Path("found.repository"), expr.String("@"), expr.Path("found.digest"))
+	digested := expr.Sum(expr.Path("found.registry"), expr.String("/"), expr.Path("found.repository"),
+		expr.String("@"), expr.Path("found.digest"))
 	resolved := expr.Call("cel.bind", expr.Name("found"), found, digested)
 	fields := map[string]translate.Value{
 		"resolvedImage": translate.Expression(expr.Typed(resolved, expr.Text), translate.Text),
@@ -128,7 +129,8 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	object := s.templateText(f.At("name").Text())
 	namespace := s.templateText(r.configMapNamespace(f))
 	if isComputed(r.configMapNamespace(f)) && !neverEmpty.MatchString(namespace.cel.String()) {
-		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")), namespace.cel)
+		namespace.cel = expr.Cond(isEmpty(namespace.cel), expr.String(cmp.Or(r.policyNamespace, "default")),
+			namespace.cel)
 	}
 	found := itemsNamed(r.listCall("v1", "configmaps", namespace.cel), "m", object.cel)
 	return firstOf(r.variable(s, name, found), configMapType).Required()
@@ -145,12 +147,15 @@ func (r *rule) listCall(version, resource string, namespace expr.Expr) expr.Expr
 }
 
 // readCall calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
-func (r *rule) readCall(function, version, resource string, namespace expr.Expr, name ...expr.Expr) expr.Expr {
+func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
+	name ...expr.Expr,
+) expr.Expr {
 	args := []expr.Expr{expr.String(version), expr.String(resource)}
 	switch {
 	case r.policyNamespace == "":
 		return expr.Call(function, slices.Concat(args, []expr.Expr{namespace}, name)...)
-	case expr.Same(namespace, expr.String(r.policyNamespace)) || expr.Same(namespace, expr.Path("request.namespace")):
+	case expr.Same(namespace, expr.String(r.policyNamespace)) ||
+		expr.Same(namespace, expr.Path("request.namespace")):
 		return expr.Call(function, append(args, name...)...)
 	}
 	panic(refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone"))
@@ -159,7 +164,8 @@ func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
 // isComputed reports whether a text is made of nothing but variables, so that it may be empty.
 func isComputed(template string) bool {
 	segments, err := variables.Split(template)
-	return err == nil && !slices.ContainsFunc(segments, func(s variables.Segment) bool { return s.Variable == nil && s.Text != "" }) && template != ""
+	return err == nil && !slices.ContainsFunc(segments,
+		func(s variables.Segment) bool { return s.Variable == nil && s.Text != "" }) && template != ""
 }
 
 // notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is
@@ -189,7 +195,8 @@ func (r *rule) boundConfigMap(f *policydecode.Fields) translate.Value {
 	const instead = "write a MutatingPolicy"
 	param := types.NamespacedName{Namespace: r.configMapNamespace(f), Name: f.At("name").Text()}
 	switch {
-	case len(validation.IsDNS1123Subdomain(param.Name)) > 0 || len(validation.IsDNS1123Label(param.Namespace)) > 0:
+	case len(validation.IsDNS1123Subdomain(param.Name)) > 0 ||
+		len(validation.IsDNS1123Label(param.Namespace)) > 0:
 		panic(refuseField("", instead, "the binding of a MutatingAdmissionPolicy names a ConfigMap without variables"))
 	case r.policyNamespace != "" && param.Namespace != r.policyNamespace:
 		panic(refuseField("", "", "a Policy in namespace %s cannot read from namespace %s", r.policyNamespace, param.Namespace))
@@ -217,7 +224,8 @@ func (r *rule) checkParam(f *policydecode.Fields) {
 	always := func(n policydecode.Node) bool {
 		return reads(n.Fields(), slices.Concat(entries, n.Fields().At("context").List()))
 	}
-	if reads(f, entries) || reads(mutate, entries) || len(loops) > 0 && !slices.ContainsFunc(loops, func(n policydecode.Node) bool { return !always(n) }) {
+	if reads(f, entries) || reads(mutate, entries) ||
+		len(loops) > 0 && !slices.ContainsFunc(loops, func(n policydecode.Node) bool { return !always(n) }) {
 		return
 	}
 	panic(refuseField("context", "write a MutatingPolicy",
@@ -232,10 +240,12 @@ func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 	for _, n := range context {
 		entry := n.Fields()
 		v := entry.At("variable").Fields()
-		derived := !v.Has("default") && (needs("{{"+v.At("jmesPath").Text()+"}}", names) || needs(v.Values["value"], names))
+		derived := !v.Has("default") &&
+			(needs("{{"+v.At("jmesPath").Text()+"}}", names) || needs(v.Values["value"], names))
 		names[entry.At("name").Text()] = entry.Has("configMap") || derived
 	}
-	values := []any{"{{" + f.At("list").Text() + "}}", f.Values["patchStrategicMerge"], f.Values["patchesJson6902"]}
+	values := []any{"{{" + f.At("list").Text() +
+		"}}", f.Values["patchStrategicMerge"], f.Values["patchesJson6902"]}
 	conditions := f.At("preconditions")
 	if _, isList := conditions.Value.([]any); !isList {
 		conditions = conditions.Fields().At("all")
@@ -253,7 +263,10 @@ func needs(value any, names map[string]bool) bool {
 		expressions, _ := variables.Inspect(text)
 		return slices.ContainsFunc(expressions, func(x *jmespath.Expression) bool {
 			ast, err := jmespath.Parse(x.String())
-			for err == nil && slices.Contains([]gojmespath.ASTNodeType{gojmespath.ASTSubexpression, gojmespath.ASTIndexExpression, gojmespath.ASTOrExpression}, ast.NodeType) {
+			for err == nil && slices.Contains([]gojmespath.ASTNodeType{
+				gojmespath.ASTSubexpression,
+				gojmespath.ASTIndexExpression, gojmespath.ASTOrExpression,
+			}, ast.NodeType) {
 				ast = ast.Children[0]
 			}
 			name, _ := ast.Value.(string)
@@ -277,7 +290,8 @@ func (r *rule) define(name string, value expr.Expr) string {
 		name = strings.Join(words.FindAllString(name, -1), "_")
 	}
 	wanted := name
-	for i := 2; slices.ContainsFunc(slices.Concat(r.beside, r.variables), func(v named) bool { return v.name == name && !expr.Same(v.cel, value) }); i++ {
+	for i := 2; slices.ContainsFunc(slices.Concat(r.beside, r.variables),
+		func(v named) bool { return v.name == name && !expr.Same(v.cel, value) }); i++ {
 		name = fmt.Sprint(wanted, i)
 	}
 	r.variables = addNamed(r.variables, named{name, value})

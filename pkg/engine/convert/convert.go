@@ -85,7 +85,10 @@ func Accepts(d engine.Document) bool {
 
 // Describe describes the rules of a policy that can be converted.
 func Describe(d engine.Document) []engine.Description {
-	program, err := new(kyverno.Dialect).Compile(engine.Compilation{Documents: []engine.Document{d}, Warn: func(engine.CompileError) {}})
+	program, err := new(kyverno.Dialect).Compile(engine.Compilation{
+		Documents: []engine.Document{d},
+		Warn:      func(engine.CompileError) {},
+	})
 	if err != nil || program == nil {
 		return nil
 	}
@@ -194,7 +197,9 @@ func (c *Conversion) Notes() []string {
 			out = append(out, "rule "+r.name+": "+note)
 		}
 	}
-	return engine.Distinct(append(out, apart(slices.DeleteFunc(written, func(r *rule) bool { return r.existing != nil }))...))
+	return engine.Distinct(append(out, apart(slices.DeleteFunc(written, func(r *rule) bool {
+		return r.existing != nil
+	}))...))
 }
 
 // apart are notes about rules for some of the same kinds that become two policies.
@@ -461,7 +466,8 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	object := c.document.Object()
 	p := &policy{
 		admission: c.options.To == MutatingAdmissionPolicy, name: object.GetName(), labels: object.GetLabels(),
-		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces, param: rules[0].param,
+		annotations: carried(object.GetAnnotations()), rules: rules[0].rules, namespaces: rules[0].namespaces,
+		param: rules[0].param,
 	}
 	if !p.admission {
 		p.namespace = rules[0].policyNamespace
@@ -469,7 +475,8 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	p.failurePolicy, _ = ofWebhook(object, "failurePolicy", "failurePolicy").(string)
 	p.timeout = ofWebhook(object, "timeoutSeconds", "webhookTimeoutSeconds")
 	var common []expr.Expr
-	self := rules[0].existing != nil && rules[0].existing.self // for which Kyverno 1.19 does not look at matchConditions
+	// for which Kyverno 1.19 does not look at matchConditions
+	self := rules[0].existing != nil && rules[0].existing.self
 	if !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
 	}

@@ -11,12 +11,13 @@ type edit struct {
 	at       place
 	ifAbsent bool // only where nothing is there yet
 	// unless is set for what only a new element of a list gets: the condition that the element is there.
-	unless   expr.Expr
-	remove   bool
-	only     expr.Expr // the condition of a removal; nil for always
-	value    any       // of a leaf, a JSON value in which strings and keys may be of type expression; nil for none
-	fields   []*edit   // of a map; nil of any other
-	elements []*group  // of a list
+	unless expr.Expr
+	remove bool
+	only   expr.Expr // the condition of a removal; nil for always
+	// of a leaf, a JSON value in which strings and keys may be of type expression; nil for none
+	value    any
+	fields   []*edit  // of a map; nil of any other
+	elements []*group // of a list
 }
 
 // expression is a part of a value that is computed.
@@ -63,10 +64,11 @@ func (e *edit) patchOnly() bool {
 	case e.elements != nil:
 		// A list may not have an element twice: as one with a name, and as one that is found.
 		mixed := slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() != e.elements[0].keyed() })
-		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() || slices.ContainsFunc(e.elements, func(g *group) bool {
-			return g.remove || e.ordered() && e.together(g) || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
-				slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil })
-		})
+		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() ||
+			slices.ContainsFunc(e.elements, func(g *group) bool {
+				return g.remove || e.ordered() && e.together(g) || slices.ContainsFunc(g.fields, (*edit).patchOnly) ||
+					slices.ContainsFunc(g.keys, func(k keyValue) bool { return k.cel == nil })
+			})
 	case e.unless != nil:
 		return e.at.atomic()
 	case !e.at.known():
@@ -92,7 +94,8 @@ func (e *edit) ordered() bool {
 // of several, which an ApplyConfiguration puts in another order, or more is written to a missing one than to
 // one with its keys alone.
 func (e *edit) together(g *group) bool {
-	return len(e.elements) > 1 || e.at.of.has != nil || slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
+	return len(e.elements) > 1 || e.at.of.has != nil ||
+		slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
 }
 
 // missing are the operations that put the elements that are missing in front of the lists whose order counts,
@@ -155,12 +158,14 @@ func (e *edit) apart() (apply, patch *edit) {
 	for _, g := range e.elements {
 		whole := *g
 		fields, left := splitAll(g.fields)
-		if whole.fields = fields; !g.keyed() || g.remove || slices.ContainsFunc(left, func(f *edit) bool { return f.unless != nil }) {
+		if whole.fields = fields; !g.keyed() || g.remove ||
+			slices.ContainsFunc(left, func(f *edit) bool { return f.unless != nil }) {
 			return nil, nil
 		}
 		added.elements = append(added.elements, &whole)
 		if _, there := splitAll(g.there); len(there) > 0 {
-			rest.elements = append(rest.elements, &group{variable: g.variable, index: g.index, where: g.where, fields: there})
+			rest.elements = append(rest.elements,
+				&group{variable: g.variable, index: g.index, where: g.where, fields: there})
 		}
 	}
 	if len(rest.elements) == 0 || added.patchOnly() {

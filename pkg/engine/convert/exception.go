@@ -29,7 +29,8 @@ func (c *converter) exceptions(r *rule, m *matcher) {
 		filters, all := match.Decode(spec.At("match")).Filters()
 		var conditions []expr.Expr
 		for _, f := range filters {
-			conditions = append(conditions, read(what, func() expr.Expr { return m.filter(f, "match."+f.Place, true) }))
+			conditions = append(conditions,
+				read(what, func() expr.Expr { return m.filter(f, "match."+f.Place, true) }))
 		}
 		if all && len(conditions) > 0 {
 			conditions = []expr.Expr{expr.And(conditions...)}
@@ -46,7 +47,8 @@ func (c *converter) excepts(spec *policydecode.Fields, rule string) bool {
 	name := strings.TrimPrefix(c.document.Key.Namespace+"/"+c.document.Key.Name, "/")
 	for _, n := range spec.At("exceptions").List() {
 		f := n.Fields()
-		if selector.MatchWildcard(f.At("policyName").Text(), name) && selector.AnyOf(f.At("ruleNames").Texts(), rule) {
+		if selector.MatchWildcard(f.At("policyName").Text(), name) &&
+			selector.AnyOf(f.At("ruleNames").Texts(), rule) {
 			return true
 		}
 	}

@@ -40,7 +40,8 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 
 // loop is the scope in a loop.
 func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
-	closed(f, "", "list", "order", "context", "preconditions", "patchStrategicMerge", "patchesJson6902", "foreach")
+	closed(f, "", "list", "order", "context", "preconditions", "patchStrategicMerge",
+		"patchesJson6902", "foreach")
 	one(f, "", "patchStrategicMerge", "patchesJson6902", "foreach")
 	v := read("list", func() translate.Value { return outer.Query(f.At("list").Text()) })
 	outer.need(v.Guard())
@@ -130,7 +131,8 @@ func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *op
 		panic(refuseField("", "", "a loop without a JSON patch"))
 	}
 	all := read("patchesJson6902", func() []patchOperation { return s.operations(text) })
-	removes := slices.ContainsFunc(all, func(o patchOperation) bool { return o.op == "remove" && s.isElement(o.path, root, l) })
+	removes := slices.ContainsFunc(all,
+		func(o patchOperation) bool { return o.op == "remove" && s.isElement(o.path, root, l) })
 	if removes {
 		if len(all) > 1 || f.At("order").Text() != "Descending" {
 			panic(refuseField("patchesJson6902", "remove elements in a loop of its own, with order: Descending", "elements are removed while others are counted"))
@@ -161,7 +163,8 @@ func (s *scope) isElement(path []segment, root place, l *loop) bool {
 
 // loop adds the operations of a loop.
 func (o *operations) loop(l *loop, each *operations) {
-	o.addForEach(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where}, each)
+	o.addForEach(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where},
+		each)
 }
 
 // mergeEach converts a loop with a strategic merge.

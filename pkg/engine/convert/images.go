@@ -44,7 +44,8 @@ func imagePart(name string) expr.Expr {
 	case "digest":
 		return expr.OptionalIndex(byDigest, expr.Int(1))
 	}
-	latest := only(expr.Not(expr.Method(expr.Field(image, "rest"), "contains", expr.String("@"))), expr.String("latest"))
+	latest := only(expr.Not(expr.Method(expr.Field(image, "rest"), "contains", expr.String("@"))),
+		expr.String("latest"))
 	return expr.Method(expr.OptionalIndex(byTag, expr.Int(1)), "or", latest)
 }
 
@@ -122,14 +123,22 @@ func (r *rule) podSpec() []string {
 
 // imagesOf is a map of the parts of the images of containers, by their names.
 func imagesOf(containers expr.Expr, parts []expr.Entry) expr.Expr {
-	entry := func(name string, value expr.Expr) expr.Entry { return expr.Entry{Key: expr.String(name), Value: value} }
+	entry := func(name string,
+		value expr.Expr,
+	) expr.Entry {
+		return expr.Entry{Key: expr.String(name), Value: value}
+	}
 	written := orEmpty(expr.Path("c.?image"))
 	registry := expr.Cond(expr.Method(written, "matches", expr.String(hasRegistry)), expr.String(""), expr.String("docker.io/"))
-	of := expr.Macro(containers, "map", "c", expr.Object("", entry("name", expr.Call("string", expr.Path("c.name"))), entry("image", expr.Sum(registry, written))))
+	of := expr.Macro(containers, "map", "c", expr.Object("",
+		entry("name", expr.Call("string", expr.Path("c.name"))), entry("image", expr.Sum(registry, written))))
 	image := expr.Path("i.image")
 	of = expr.Macro(of, "filter", "i", expr.Method(image, "matches", expr.String(isImage)))
-	rest := expr.Method(image, "substring", expr.Binary("+", expr.Method(image, "indexOf", expr.String("/")), expr.Int(1)))
+	rest := expr.Method(image, "substring",
+		expr.Binary("+", expr.Method(image, "indexOf", expr.String("/")), expr.Int(1)))
 	of = expr.Macro(of, "map", "i", expr.Object("",
-		entry("name", expr.Path("i.name")), entry("registry", expr.Index(expr.Method(image, "split", expr.String("/")), expr.Int(0))), entry("rest", rest)))
-	return expr.Method(of, "transformMapEntry", expr.Name("n"), expr.Name("i"), expr.Object("", expr.Entry{Key: expr.Path("i.name"), Value: expr.Object("", parts...)}))
+		entry("name", expr.Path("i.name")), entry("registry",
+			expr.Index(expr.Method(image, "split", expr.String("/")), expr.Int(0))), entry("rest", rest)))
+	return expr.Method(of, "transformMapEntry", expr.Name("n"), expr.Name("i"),
+		expr.Object("", expr.Entry{Key: expr.Path("i.name"), Value: expr.Object("", parts...)}))
 }

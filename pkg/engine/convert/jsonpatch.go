@@ -68,7 +68,8 @@ func (o *operations) expr() expr.Expr {
 
 // operation is an operation of a JSON patch; value is nil for one without.
 func operation(op string, path, value expr.Expr) expr.Expr {
-	return operationOf(expr.String(op), expr.Entry{Name: "path", Value: path}, expr.Entry{Name: "value", Value: value})
+	return operationOf(expr.String(op), expr.Entry{Name: "path", Value: path},
+		expr.Entry{Name: "value", Value: value})
 }
 
 func operationOf(op expr.Expr, fields ...expr.Entry) expr.Expr {
@@ -79,7 +80,8 @@ func operationOf(op expr.Expr, fields ...expr.Entry) expr.Expr {
 // ensure adds an empty map or list where there is none.
 func (o *operations) ensure(at place, empty expr.Expr) {
 	pointer := at.jsonPointer()
-	if _, constant := expr.StringOf(pointer); o.outer != nil && constant { // else it would be emptied for each element
+	// else it would be emptied for each element
+	if _, constant := expr.StringOf(pointer); o.outer != nil && constant {
 		o.outer.ensure(at, empty)
 		return
 	}

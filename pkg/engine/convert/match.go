@@ -19,7 +19,8 @@ import (
 type resourceRule struct {
 	Groups, Versions, Resources, Operations []string
 	kinds                                   []schema.GroupVersionKind // none for a wildcard
-	cluster                                 bool                      // some of them may be in no namespace, others than Namespaces
+	// some of them may be in no namespace, others than Namespaces
+	cluster bool
 }
 
 // selection is what a rule matches: what its kinds, operations and namespaces are, and what else must hold.
@@ -86,7 +87,10 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 		union = append(union, of...)
 	}
 	union = engine.Distinct(union)
-	everything := resourceRule{Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"}, cluster: true}
+	everything := resourceRule{
+		Groups: []string{"*"}, Versions: []string{"*"}, Resources: []string{"*"},
+		cluster: true,
+	}
 	kinds := false
 	for _, f := range filters {
 		if all && (kinds || len(f.Kinds) == 0) {
@@ -137,7 +141,8 @@ const ephemeralContainers = "pods/ephemeralcontainers"
 func (s *selection) addEphemeral() {
 	for i, r := range s.rules {
 		core := slices.Contains([]string{"", "*"}, r.Groups[0]) && slices.Contains([]string{"v1", "*"}, r.Versions[0])
-		if core && (slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")) && !slices.Contains(r.Resources, ephemeralContainers) {
+		if core && (slices.Contains(r.Resources, "pods") || slices.Contains(r.Resources, "*")) &&
+			!slices.Contains(r.Resources, ephemeralContainers) {
 			s.rules[i].Resources = append(r.Resources, ephemeralContainers)
 		}
 	}
@@ -167,10 +172,16 @@ func (s *selection) add(r resourceRule) {
 // resources are the rules for a kind as Kyverno names it.
 func (m *matcher) resources(k selector.Kind) []resourceRule {
 	if k.Kind == "*" && k.Subresource == "" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*"}, cluster: true}}
+		return []resourceRule{{
+			Groups: []string{k.Group}, Versions: []string{k.Version},
+			Resources: []string{"*"}, cluster: true,
+		}}
 	}
 	if k.Kind == "*" {
-		return []resourceRule{{Groups: []string{k.Group}, Versions: []string{k.Version}, Resources: []string{"*/" + k.Subresource}, cluster: true}}
+		return []resourceRule{{
+			Groups: []string{k.Group}, Versions: []string{k.Version},
+			Resources: []string{"*/" + k.Subresource}, cluster: true,
+		}}
 	}
 	if selector.HasWildcard(k.Kind) {
 		panic(refuseField("match", "name the kinds", "the kind %s has a wildcard, and resources are other names", k.Kind))
@@ -181,7 +192,10 @@ func (m *matcher) resources(k selector.Kind) []resourceRule {
 	}
 	var rules []resourceRule
 	for _, mapping := range mappings {
-		out := resourceRule{Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version}, Resources: []string{mapping.Resource.Resource}}
+		out := resourceRule{
+			Groups: []string{mapping.Resource.Group}, Versions: []string{mapping.Resource.Version},
+			Resources: []string{mapping.Resource.Resource},
+		}
 		out.cluster = mapping.Scope.Name() == meta.RESTScopeNameRoot && k.Kind != "Namespace"
 		if k.Subresource != "" {
 			out.Resources[0] += "/" + k.Subresource
@@ -202,7 +216,8 @@ func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 	}
 	kinds := []schema.GroupVersionKind{{Group: k.Group, Kind: k.Kind}}
 	if selector.HasWildcard(k.Group) {
-		kinds, _ = m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)}) // an error says that there are none
+		// an error says that there are none
+		kinds, _ = m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)})
 		kinds = append(kinds, schema.GroupVersionKind{Kind: k.Kind})
 	}
 	var out []*meta.RESTMapping
@@ -333,7 +348,8 @@ func (m *matcher) namespaceExpression(kinds []selector.Kind) expr.Expr {
 	case namespace && !other:
 		return name
 	case namespace:
-		return expr.Cond(expr.Equal(expr.Path("request.kind.kind"), expr.String("Namespace")), name, m.requestNamespace())
+		return expr.Cond(expr.Equal(expr.Path("request.kind.kind"), expr.String("Namespace")),
+			name, m.requestNamespace())
 	}
 	return m.requestNamespace()
 }
@@ -350,7 +366,8 @@ func (m *matcher) requestNamespace() expr.Expr {
 // from objects without a namespace, whose Namespace has no labels there.
 func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 	switch {
-	case len(f.Kinds) == 0, slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return selector.HasWildcard(k.Kind) }):
+	case len(f.Kinds) == 0,
+		slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return selector.HasWildcard(k.Kind) }):
 		return []expr.Expr{notNamespace(), expr.NotEqual(m.requestNamespace(), expr.String(""))}
 	case slices.ContainsFunc(f.Kinds, func(k selector.Kind) bool { return k.Kind == "Namespace" }):
 		return []expr.Expr{notNamespace()}
@@ -372,7 +389,8 @@ func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 			rules := m.resources(k)
 			for _, r := range rules { // the kind may be another one
 				resource, _, _ := strings.Cut(r.Resources[0], "/")
-				requests = append(requests, expr.And(partOf("request.resource.group", r.Groups[0]), partOf("request.resource.resource", resource), expr.Equal(subresource, expr.String(k.Subresource))))
+				requests = append(requests, expr.And(partOf("request.resource.group", r.Groups[0]),
+					partOf("request.resource.resource", resource), expr.Equal(subresource, expr.String(k.Subresource))))
 			}
 		default:
 			version := selector.Kind{Group: k.Group, Version: k.Version}
@@ -384,7 +402,8 @@ func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 	}
 	var other []expr.Expr
 	for _, v := range versions {
-		other = append(other, expr.And(partOf("request.kind.group", v.Group), partOf("request.kind.version", v.Version), partOf("request.kind.kind", names[v]...)))
+		other = append(other, expr.And(partOf("request.kind.group", v.Group),
+			partOf("request.kind.version", v.Version), partOf("request.kind.kind", names[v]...)))
 	}
 	if m.requests && len(other) > 0 {
 		other = []expr.Expr{expr.And(anyOf(other), oneOf(subresource, []string{"", "ephemeralcontainers"}))}
@@ -408,7 +427,8 @@ func anyOf(all []expr.Expr) expr.Expr {
 
 // ofRequests reports whether a block names kinds of subresources.
 func ofRequests(b *match.Block) bool {
-	return b != nil && slices.ContainsFunc(b.Kinds(), func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
+	return b != nil && slices.ContainsFunc(b.Kinds(),
+		func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
 }
 
 // partOf is a condition: a part of a kind matches one of some patterns.
@@ -495,7 +515,8 @@ func subjectCondition(s match.Subject) expr.Expr {
 	user := orEmpty(expr.Path("request.userInfo.?username"))
 	switch s.Kind {
 	case "Group":
-		return expr.Macro(expr.OrValue(expr.Path("request.userInfo.?groups"), expr.List()), "exists", "g", translate.Wildcard(expr.Name("g"), s.Name))
+		return expr.Macro(expr.OrValue(expr.Path("request.userInfo.?groups"), expr.List()),
+			"exists", "g", translate.Wildcard(expr.Name("g"), s.Name))
 	case "ServiceAccount":
 		return translate.Wildcard(user, "system:serviceaccount:"+s.Namespace+":"+s.Name)
 	}

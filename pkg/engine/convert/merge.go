@@ -197,7 +197,8 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 	case directive == "delete":
 		e.remove = true
 		return e
-	case directive == "replace", len(elements) == 0 && !merges, !merges && !slices.ContainsFunc(elements, func(e map[string]any) bool { return hasAnchor(e) }):
+	case directive == "replace", len(elements) == 0 && !merges,
+		!merges && !slices.ContainsFunc(elements, func(e map[string]any) bool { return hasAnchor(e) }):
 		e.value = m.content(slices.DeleteFunc(slices.Clone(list), func(item any) bool {
 			element, _ := item.(map[string]any)
 			return element["$patch"] != nil
@@ -266,7 +267,8 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		return g
 	}
 	// What is asked about the element has to be asked about one that may be missing.
-	named := at.optional(expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable, expr.And(g.where...)), expr.Int(0)))
+	named := at.optional(expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable,
+		expr.And(g.where...)), expr.Int(0)))
 	var own []expr.Expr
 	g.fields, g.there = m.fields(rest, named, &own), m.fields(rest, at, &own)
 	if len(own) > 0 {
@@ -297,7 +299,8 @@ func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) {
 			g.where = append(g.where, expr.Equal(at.field(k, false).or(expr.String("TCP")), data(content)))
 			continue
 		}
-		g.where = append(g.where, expr.Equal(at.field(k, m.scope.sure(at, k)).or(expr.String("")), typed(content, at.field(k, true))))
+		g.where = append(g.where,
+			expr.Equal(at.field(k, m.scope.sure(at, k)).or(expr.String("")), typed(content, at.field(k, true))))
 	}
 }
 
@@ -308,7 +311,8 @@ func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []s
 	defer func() { delete(m.used, variable) }()
 	other := &group{}
 	m.keys(patch, other, list.element(variable, expr.String("")), keys)
-	tcp := expr.Equal(list.element(variable, nil).field("protocol", false).or(expr.String("TCP")), expr.String("TCP"))
+	tcp := expr.Equal(list.element(variable, nil).field("protocol", false).or(expr.String("TCP")),
+		expr.String("TCP"))
 	found := func(where ...expr.Expr) expr.Expr {
 		return expr.Macro(list.elements(), "filter", variable, expr.And(where...))
 	}
@@ -333,7 +337,9 @@ func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any
 }
 
 // anchored lowers an element with anchors: it means elements that are there.
-func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string, guards *[]expr.Expr) *group {
+func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string,
+	guards *[]expr.Expr,
+) *group {
 	at := list.element(g.variable, indexText(g.index))
 	rest := map[string]any{}
 	if len(keys) == 0 {
@@ -352,7 +358,8 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 		case anchor == pattern.Global:
 			c := m.matches(field, patch[key])
 			global = append(global, c)
-		case anchor == pattern.None && slices.Contains(keys, name) && (name == "name" || !conditions) && patch["("+name+")"] == nil:
+		case anchor == pattern.None && slices.Contains(keys, name) && (name == "name" || !conditions) &&
+			patch["("+name+")"] == nil:
 			content := m.content(patch[key], field)
 			g.where = append(g.where, expr.Equal(field.or(expr.String("")), typed(content, at.field(name, true))))
 		case name == "name" && anchor == pattern.None && patch["(name)"] != nil:

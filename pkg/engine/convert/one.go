@@ -81,7 +81,8 @@ func unlessMatched(rules []*rule) string {
 func (r *rule) sharesKind(other *rule) bool {
 	for _, a := range r.rules {
 		for _, b := range other.rules {
-			if a.kinds == nil || b.kinds == nil || slices.ContainsFunc(a.Resources, func(name string) bool { return slices.Contains(b.Resources, name) }) {
+			if a.kinds == nil || b.kinds == nil ||
+				slices.ContainsFunc(a.Resources, func(name string) bool { return slices.Contains(b.Resources, name) }) {
 				return true
 			}
 		}

@@ -314,7 +314,8 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 		if !s.loopsOver(at) {
 			s.within(at, s.kindFor(o.path[i+1]))
 		}
-		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) && (at.root == root.root || at.of != nil) {
+		if (o.op == "add" || o.op == "replace") && !s.loopsOver(at) && !s.needed(at) &&
+			(at.root == root.root || at.of != nil) {
 			empty := expr.Map()
 			if s.kindFor(o.path[i+1]) == "list" {
 				empty = expr.List()
@@ -365,7 +366,8 @@ func (s *scope) needed(at place) bool {
 	for _, need := range *s.needs {
 		for _, c := range expr.Operands(need, "&&") {
 			there := plain.Replace(c.String())
-			if presence.MatchString(c.String()) && (there == path || strings.HasPrefix(there, path+".") || strings.HasPrefix(there, path+"[")) {
+			if presence.MatchString(c.String()) &&
+				(there == path || strings.HasPrefix(there, path+".") || strings.HasPrefix(there, path+"[")) {
 				return true
 			}
 		}
@@ -399,7 +401,8 @@ func (p place) isList() bool {
 // descend is the place that a part of a JSON pointer leads to.
 func (s *scope) descend(at place, seg segment) place {
 	for _, l := range s.loops {
-		if expr.Same(seg.cel, indexText(l.index)) && l.list.root != "" && expr.Same(at.jsonPointer(), l.list.jsonPointer()) {
+		if expr.Same(seg.cel, indexText(l.index)) && l.list.root != "" &&
+			expr.Same(at.jsonPointer(), l.list.jsonPointer()) {
 			return at.element(l.variable, seg.cel)
 		}
 	}

@@ -89,7 +89,8 @@ func (m *merge) matchesSome(element, list place, want map[string]any) expr.Expr 
 	if len(rest) == 0 {
 		return some
 	}
-	return expr.And(some, expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), m.matchesMap(element, rest))))
+	return expr.And(some,
+		expr.Macro(list.elements(), "all", element.root, expr.Or(expr.Not(which), m.matchesMap(element, rest))))
 }
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)

@@ -35,7 +35,9 @@ type place struct {
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // child is a place in another one: its value, the end of its path and of its pointer, and its type.
-func (p place) child(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr, typ func(diff.Type) diff.Type) place {
+func (p place) child(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr,
+	typ func(diff.Type) diff.Type,
+) place {
 	out := p
 	out.of, out.key = &p, nil
 	out.path, out.pointer = append(slices.Clip(p.path), name), append(slices.Clip(p.pointer), pointer)
@@ -79,29 +81,35 @@ func (p place) shape() (atom schema.Atom, ok bool) {
 
 // sameSort reports whether values of two types are written in the same way.
 func sameSort(a, b schema.Atom) bool {
-	if (a.Scalar == nil) != (b.Scalar == nil) || (a.List == nil) != (b.List == nil) || (a.Map == nil) != (b.Map == nil) {
+	if (a.Scalar == nil) != (b.Scalar == nil) || (a.List == nil) != (b.List == nil) ||
+		(a.Map == nil) != (b.Map == nil) {
 		return false
 	}
 	return (a.Scalar == nil || *a.Scalar == *b.Scalar) &&
-		(a.List == nil || a.List.ElementRelationship == b.List.ElementRelationship && slices.Equal(a.List.Keys, b.List.Keys)) &&
-		(a.Map == nil || a.Map.ElementRelationship == b.Map.ElementRelationship && (len(a.Map.Fields) == 0) == (len(b.Map.Fields) == 0))
+		(a.List == nil ||
+			a.List.ElementRelationship == b.List.ElementRelationship && slices.Equal(a.List.Keys, b.List.Keys)) &&
+		(a.Map == nil || a.Map.ElementRelationship == b.Map.ElementRelationship &&
+			(len(a.Map.Fields) == 0) == (len(b.Map.Fields) == 0))
 }
 
 // field is the place of a field.
 func (p place) field(name string, sure bool) place {
-	return p.child(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name, expr.String(jsonpointer.Escape(name)), fieldOf(name))
+	return p.child(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name,
+		expr.String(jsonpointer.Escape(name)), fieldOf(name))
 }
 
 // computed is the place of the value of a key that an expression computes.
 func (p place) computed(key expr.Expr) place {
-	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}", expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
+	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}",
+		expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
 	out.key = key
 	return out
 }
 
 // index is the element of a list with an index.
 func (p place) index(index, pointer expr.Expr) place {
-	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]", pointer, diff.Type.Element)
+	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]",
+		pointer, diff.Type.Element)
 	out.key = index
 	return out
 }
@@ -110,8 +118,9 @@ func (p place) index(index, pointer expr.Expr) place {
 // place in the list.
 func (p place) element(variable string, index expr.Expr) place {
 	return place{
-		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index), types: typesOf(p.types, diff.Type.Element),
-		path: append(slices.Clip(p.path), "[]"),
+		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index),
+		types: typesOf(p.types, diff.Type.Element),
+		path:  append(slices.Clip(p.path), "[]"),
 	}
 }
 
@@ -208,7 +217,8 @@ func (p place) listKeys() []string {
 // texts reports whether the place is a map whose keys are not fields, such as labels.
 func (p place) texts() bool {
 	atom, ok := p.shape()
-	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0 // what may be a scalar may be anything
+	// what may be a scalar may be anything
+	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0
 }
 
 // scalar is the type of a scalar at the place, as the schema has it; empty if it is not known.

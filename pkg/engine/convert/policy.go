@@ -61,7 +61,8 @@ type mutation struct {
 	apply   bool   // an ApplyConfiguration; else a JSONPatch
 	cel     expr.Expr
 	when    []expr.Expr
-	inside  bool // the condition stands in the fields of an ApplyConfiguration, which autogen moves into a template
+	// the condition stands in the fields of an ApplyConfiguration, which autogen moves into a template
+	inside bool
 }
 
 // existing is what makes a policy one that changes other objects than those that it matches.
@@ -154,7 +155,8 @@ func (p *policy) evaluation(w *writer) {
 	if p.admission {
 		return
 	}
-	if p.existing != nil { // and admission, which sets it off; an object is not changed there where a policy has targets
+	// and admission, which sets it off; an object is not changed there where a policy has targets
+	if p.existing != nil {
 		w.line(1, "evaluation:", "  mutateExisting:", "    enabled: true")
 	}
 	pods := slices.ContainsFunc(p.rules, func(r resourceRule) bool {
@@ -183,7 +185,8 @@ func (p *policy) binding(w *writer) {
 	w.line(0, "---", "apiVersion: admissionregistration.k8s.io/v1", "kind: MutatingAdmissionPolicyBinding",
 		"metadata:", "  name: "+scalar(p.name), "spec:", "  policyName: "+scalar(p.name))
 	if p.param.Name != "" {
-		w.line(1, "paramRef:", "  name: "+scalar(p.param.Name), "  namespace: "+scalar(p.param.Namespace), "  parameterNotFoundAction: Allow")
+		w.line(1, "paramRef:", "  name: "+scalar(p.param.Name), "  namespace: "+scalar(p.param.Namespace),
+			"  parameterNotFoundAction: Allow")
 	}
 }
 
@@ -212,8 +215,10 @@ var words = regexp.MustCompile(`[A-Za-z0-9]+`)
 // slug is a name for a condition, made of the words in it that say something.
 func slug(condition expr.Expr) string {
 	noise := []string{
-		"object", "oldobject", "metadata", "generatename", "orvalue", "hasvalue", "request", "exists", "has", "string", "matches", "startswith", "endswith",
-		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn", "filter", "map", "in", "value", "optional", "none", "of", "variables",
+		"object", "oldobject", "metadata", "generatename", "orvalue", "hasvalue", "request",
+		"exists", "has", "string", "matches", "startswith", "endswith",
+		"contains", "s", "g", "c", "v", "e", "k", "i", "all", "size", "spec", "true", "dyn",
+		"filter", "map", "in", "value", "optional", "none", "of", "variables",
 	}
 	var out []string
 	c := condition.String()

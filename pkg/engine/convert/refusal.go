@@ -85,7 +85,10 @@ func atPlace[T any](at place, of func() T) (out T) {
 
 // refuse is why what stands at a place of the object cannot be written in the new language.
 func refuse(at place, format string, args ...any) *Refusal {
-	return &Refusal{Field: strings.ReplaceAll(strings.Join(at.path, "."), ".[]", "[]"), Reason: fmt.Sprintf(format, args...)}
+	return &Refusal{
+		Field:  strings.ReplaceAll(strings.Join(at.path, "."), ".[]", "[]"),
+		Reason: fmt.Sprintf(format, args...),
+	}
 }
 
 // refuseField is why a field of a rule cannot be said in the new language.
@@ -102,7 +105,8 @@ const wholePolicy = -1
 func closed(f *policydecode.Fields, place string, read ...string) {
 	for _, key := range sortedKeys(f.Values) {
 		if f.Values[key] != nil && !slices.Contains(read, key) {
-			panic(refuseField(strings.TrimPrefix(place+"."+key, "."), "leave it out, or write the rule by hand", "has no equal in the new policy"))
+			panic(refuseField(strings.TrimPrefix(place+"."+key, "."), "leave it out, or write the rule by hand",
+				"has no equal in the new policy"))
 		}
 	}
 }
@@ -111,7 +115,8 @@ func closed(f *policydecode.Fields, place string, read ...string) {
 func one(f *policydecode.Fields, place string, of ...string) {
 	given := slices.DeleteFunc(of, func(key string) bool { return f.Values[key] == nil })
 	if len(given) > 1 {
-		panic(refuseField(strings.TrimPrefix(place+"."+given[1], "."), "write a rule for each", "stands beside %s", given[0]))
+		panic(refuseField(strings.TrimPrefix(place+"."+given[1], "."), "write a rule for each",
+			"stands beside %s", given[0]))
 	}
 }
 
@@ -121,8 +126,10 @@ func one(f *policydecode.Fields, place string, of ...string) {
 // a note.
 func (c *converter) spec() {
 	spec := policydecode.Node{Report: &policydecode.Report{}, Value: c.document.Object().Object["spec"]}.Fields()
-	closed(spec, "spec", "rules", "applyRules", "failurePolicy", "admission", "webhookTimeoutSeconds", "webhookConfiguration",
-		"background", "emitWarning", "generateExisting", "generateExistingOnPolicyUpdate", "mutateExistingOnPolicyUpdate", "schemaValidation",
+	closed(spec, "spec", "rules", "applyRules", "failurePolicy", "admission", "webhookTimeoutSeconds",
+		"webhookConfiguration",
+		"background", "emitWarning", "generateExisting", "generateExistingOnPolicyUpdate",
+		"mutateExistingOnPolicyUpdate", "schemaValidation",
 		"useServerSideApply", "validationFailureAction", "validationFailureActionOverrides")
 	if admission, given := spec.Values["admission"]; given && admission == false {
 		panic(refuseField("spec.admission", "leave it out; for a rule with targets, write a MutatingPolicy with evaluation.admission.enabled: false", "is false, so that the rule is not applied to requests"))
@@ -138,19 +145,22 @@ func (c *converter) spec() {
 // rest of the policy.
 func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Refusal {
 	out := map[int]*Refusal{}
-	_, _ = new(kyverno.Dialect).Compile(engine.Compilation{Documents: []engine.Document{d}, Warn: func(e engine.CompileError) {
-		if engine.ClassOf(e.Err) != engine.UnknownField {
-			return
-		}
-		index, field := wholePolicy, e.Field
-		for _, w := range written {
-			if rest, ok := strings.CutPrefix(e.Field, fmt.Sprintf("spec.rules[%d].", w.Index)); ok {
-				index, field = w.Index, rest
+	_, _ = new(kyverno.Dialect).Compile(engine.Compilation{
+		Documents: []engine.Document{d},
+		Warn: func(e engine.CompileError) {
+			if engine.ClassOf(e.Err) != engine.UnknownField {
+				return
 			}
-		}
-		if out[index] == nil {
-			out[index] = &Refusal{Field: field, Line: e.Line, Reason: e.Err.Error(), Instead: "correct it first"}
-		}
-	}})
+			index, field := wholePolicy, e.Field
+			for _, w := range written {
+				if rest, ok := strings.CutPrefix(e.Field, fmt.Sprintf("spec.rules[%d].", w.Index)); ok {
+					index, field = w.Index, rest
+				}
+			}
+			if out[index] == nil {
+				out[index] = &Refusal{Field: field, Line: e.Line, Reason: e.Err.Error(), Instead: "correct it first"}
+			}
+		},
+	})
 	return out
 }

@@ -41,8 +41,9 @@ type rule struct {
 	part            int                  // of its targets
 	inside          bool                 // its conditions cannot be those of a policy
 	notes           []string             // what it does otherwise than the old one
-	changes         expr.Expr            // the condition that it changes anything where it is applied; nil where there is none
-	never           bool                 // it is never applied
+	// the condition that it changes anything where it is applied; nil where there is none
+	changes expr.Expr
+	never   bool // it is never applied
 	// forms are the ways to write what it does, the simplest first.
 	forms [][]mutation
 }
@@ -70,10 +71,14 @@ func (c *converter) beside(r *rule) []named {
 func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	c.spec()
 	report := &policydecode.Report{}
-	f := policydecode.Node{Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index), Value: w.Fields}.Fields()
+	f := policydecode.Node{
+		Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index),
+		Value: w.Fields,
+	}.Fields()
 	// A request of Kyverno's background controller is skipped by both unless they say otherwise;
 	// reportProperties are for reports.
-	closed(f, "", "name", "match", "exclude", "context", "preconditions", "mutate", "reportProperties", "description", "skipBackgroundRequests")
+	closed(f, "", "name", "match", "exclude", "context", "preconditions", "mutate",
+		"reportProperties", "description", "skipBackgroundRequests")
 	if f.Values["skipBackgroundRequests"] == false {
 		panic(refuseField("skipBackgroundRequests", "leave it out, and set evaluation.skipBackgroundRequests of the MutatingPolicy", "is false"))
 	}
@@ -152,7 +157,8 @@ func (r *rule) onlyOperation() {
 			return false
 		}
 		left := slices.DeleteFunc(slices.Clone(r.rules[0].Operations), func(operation string) bool {
-			return strings.Contains(asked[2]+asked[4], strconv.Quote(operation)) == (asked[1] == "!=" || asked[3] == "!")
+			return strings.Contains(asked[2]+asked[4], strconv.Quote(operation)) == (asked[1] == "!=" ||
+				asked[3] == "!")
 		})
 		if len(left) == 0 {
 			return false
@@ -160,7 +166,8 @@ func (r *rule) onlyOperation() {
 		for i := range r.rules {
 			r.rules[i].Operations = left
 			if !slices.Contains(left, "UPDATE") {
-				r.rules[i].Resources = slices.DeleteFunc(slices.Clone(r.rules[i].Resources), func(name string) bool { return name == ephemeralContainers })
+				r.rules[i].Resources = slices.DeleteFunc(slices.Clone(r.rules[i].Resources),
+					func(name string) bool { return name == ephemeralContainers })
 			}
 		}
 		return true
@@ -172,7 +179,8 @@ var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+
 
 // mutate converts what the rule does.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
-	closed(f, "mutate", "targets", "mutateExistingOnPolicyUpdate", "foreach", "patchStrategicMerge", "patchesJson6902", "overlay", "patches")
+	closed(f, "mutate", "targets", "mutateExistingOnPolicyUpdate", "foreach", "patchStrategicMerge",
+		"patchesJson6902", "overlay", "patches")
 	one(f, "mutate", "foreach", "patchStrategicMerge", "patchesJson6902", "overlay", "patches")
 	if targets := f.At("targets").List(); len(targets) > 0 {
 		c.targets(r, s, f, targets[r.part].Fields())
@@ -285,7 +293,10 @@ func (r *rule) kindsOf() []schema.GroupVersionKind {
 
 func (c *converter) scope(r *rule, targets bool) *scope {
 	sure := alwaysThere(r.kindsOf())
-	o := translate.Options{Kinds: c.types(r.typed()), Namespace: r.namespace, Sure: sure, Triggers: targets, Deleted: r.onlyDeleted()}
+	o := translate.Options{
+		Kinds: c.types(r.typed()), Namespace: r.namespace, Sure: sure,
+		Triggers: targets, Deleted: r.onlyDeleted(),
+	}
 	if c.To == MutatingAdmissionPolicy {
 		o.Language = translate.MutatingAdmissionPolicy
 	}
@@ -294,7 +305,8 @@ func (c *converter) scope(r *rule, targets bool) *scope {
 
 // onlyDeleted reports whether the rule matches objects that are deleted, and no others.
 func (r *rule) onlyDeleted() bool {
-	return !slices.ContainsFunc(r.rules, func(rule resourceRule) bool { return !slices.Equal(rule.Operations, []string{"DELETE"}) })
+	return !slices.ContainsFunc(r.rules,
+		func(rule resourceRule) bool { return !slices.Equal(rule.Operations, []string{"DELETE"}) })
 }
 
 // lists says how the lists of the rule's kinds merge.

@@ -60,7 +60,8 @@ func (s *scope) within(p place, kind string) {
 	known := !slices.Contains(slices.Collect(maps.Values(kinds)), true)
 	is := expr.Equal(expr.Call("type", p.plain), expr.Name(kind))
 	if kind == "scalar" {
-		is = expr.And(expr.NotEqual(expr.Call("type", p.plain), expr.Name("map")), expr.NotEqual(expr.Call("type", p.plain), expr.Name("list")))
+		is = expr.And(expr.NotEqual(expr.Call("type", p.plain), expr.Name("map")),
+			expr.NotEqual(expr.Call("type", p.plain), expr.Name("list")))
 	}
 	switch {
 	case ok && known, len(p.path) == 0, p.path[0] == "metadata":
@@ -160,7 +161,10 @@ func indexText(index string) expr.Expr { return expr.Call("string", expr.Name(in
 func (s *scope) sure(at place, name string) bool {
 	path := append(at.path[:len(at.path):len(at.path)], name)
 	if n := len(path); n > 2 && path[n-2] == "[]" {
-		return name == "name" && slices.Contains([]string{"containers", "initContainers", "ephemeralContainers", "volumes", "env", "volumeMounts"}, path[n-3])
+		return name == "name" && slices.Contains([]string{
+			"containers", "initContainers",
+			"ephemeralContainers", "volumes", "env", "volumeMounts",
+		}, path[n-3])
 	}
 	place := strings.Join(path, ".")
 	return len(path) == 1 && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) ||
@@ -171,7 +175,10 @@ func (s *scope) sure(at place, name string) bool {
 func (s *scope) variables(list place, used map[string]bool) (element, index string) {
 	name := "e"
 	if n := len(list.path); n > 0 {
-		known := map[string]string{"containers": "c", "initContainers": "c", "ephemeralContainers": "c", "volumes": "v", "volumeMounts": "m", "ports": "p"}
+		known := map[string]string{
+			"containers": "c", "initContainers": "c", "ephemeralContainers": "c",
+			"volumes": "v", "volumeMounts": "m", "ports": "p",
+		}
 		name = cmp.Or(known[list.path[n-1]], name)
 	}
 	taken := func(name string) bool {

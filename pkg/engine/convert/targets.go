@@ -21,12 +21,14 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only"))
 	}
-	closed(t, fmt.Sprintf("mutate.targets[%d]", r.part), "apiVersion", "kind", "name", "namespace", "selector", "context", "preconditions")
+	closed(t, fmt.Sprintf("mutate.targets[%d]", r.part), "apiVersion", "kind", "name", "namespace",
+		"selector", "context", "preconditions")
 	parts := map[string]string{}
 	for _, key := range []string{"apiVersion", "kind", "name", "namespace"} {
 		parts[key] = t.At(key).Text()
 	}
-	if strings.Contains(parts["apiVersion"]+parts["kind"], "{{") || selector.HasWildcard(parts["kind"]+parts["apiVersion"]) {
+	if strings.Contains(parts["apiVersion"]+parts["kind"], "{{") ||
+		selector.HasWildcard(parts["kind"]+parts["apiVersion"]) {
 		panic(refuseField("mutate.targets[0].kind", "name the kind", "a target whose kind is computed or a wildcard"))
 	}
 	gvk := schema.FromAPIVersionAndKind(parts["apiVersion"], parts["kind"])
@@ -41,7 +43,8 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 		panic(refuseField("mutate.targets", "write the variable out in the preconditions", "a condition on a variable that cannot be written out"))
 	}
 	resource := resourceRule{
-		Groups: []string{gvk.Group}, Versions: []string{gvk.Version}, Resources: []string{mapping.Resource.Resource},
+		Groups: []string{gvk.Group}, Versions: []string{gvk.Version},
+		Resources:  []string{mapping.Resource.Resource},
 		Operations: []string{"CREATE", "UPDATE"}, kinds: []schema.GroupVersionKind{gvk},
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
@@ -60,7 +63,10 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if ns := r.policyNamespace; ns != "" {
 		parts["namespace"] = ns
 	}
-	r.nameTargets(x, s, inner, targetName{gvk.GroupVersion().String(), mapping.Resource.Resource, parts["name"], parts["namespace"], namespaced})
+	r.nameTargets(x, s, inner, targetName{
+		gvk.GroupVersion().String(), mapping.Resource.Resource,
+		parts["name"], parts["namespace"], namespaced,
+	})
 	if t.Has("selector") {
 		x.conditions = append(x.conditions, targetLabels(inner, t.At("selector")))
 	}
@@ -98,7 +104,8 @@ func (r *rule) inlined(e expr.Expr) expr.Expr {
 
 // targetLabels is the condition of a selector of targets.
 func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
-	labels := read("mutate.targets[0].selector", func() *metav1.LabelSelector { return must(policydecode.LabelSelector(selector.Value)) })
+	labels := read("mutate.targets[0].selector",
+		func() *metav1.LabelSelector { return must(policydecode.LabelSelector(selector.Value)) })
 	return read("mutate.targets[0].selector", func() expr.Expr {
 		condition := labelCondition(expr.Path("object.metadata"), labels)
 		if strings.Contains(condition.String(), "{{") {
@@ -120,14 +127,17 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 			panic(refuseField("", "write them as preconditions of the target", "a computed key, or a wildcard beside variables"))
 		}
 		value := s.templateText(want)
-		all = append(all, expr.Equal(expr.Marked(expr.Index(expr.Path("object.metadata.?labels"), expr.String(key))), expr.Call("optional.of", value.cel)))
+		all = append(all, expr.Equal(expr.Marked(expr.Index(expr.Path("object.metadata.?labels"),
+			expr.String(key))), expr.Call("optional.of", value.cel)))
 	}
 	return expr.And(all...)
 }
 
 // isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each
 // object of that name.
-func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced bool, parts map[string]string) bool {
+func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced bool,
+	parts map[string]string,
+) bool {
 	plain := func(text string) string { return strings.Join(strings.Fields(text), "") }
 	if plain(parts["name"]) != "{{request.object.metadata.name}}" && plain(parts["name"]) != "{{request.name}}" {
 		return false
@@ -142,15 +152,17 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 		return false
 	}
 	rules := r.selection.rules
-	return len(rules) == 1 && len(rules[0].kinds) == 1 && rules[0].kinds[0] == gvk && !strings.Contains(rules[0].Resources[0], "/")
+	return len(rules) == 1 && len(rules[0].kinds) == 1 && rules[0].kinds[0] == gvk &&
+		!strings.Contains(rules[0].Resources[0], "/")
 }
 
 // targetScope is what the patch of a target can mention.
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
-		Kinds: c.types(r.typed()), Sure: alwaysThere(r.kindsOf()), Targets: true, Target: c.typeOf(gvk), TargetSure: sure,
-		Namespace: orEmpty(expr.Path("request.?namespace")), Deleted: r.onlyDeleted(),
+		Kinds: c.types(r.typed()), Sure: alwaysThere(r.kindsOf()), Targets: true, Target: c.typeOf(gvk),
+		TargetSure: sure,
+		Namespace:  orEmpty(expr.Path("request.?namespace")), Deleted: r.onlyDeleted(),
 	}
 	r.target = gvk
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
@@ -182,7 +194,8 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	in := expr.String("")
 	if namespaced && namespace != "" && namespace != "*" {
 		ns := read("mutate.targets[0].namespace", func() expression { return s.notEmpty(namespace) })
-		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) { // which Kyverno does not ask where the policy has changed
+		// which Kyverno does not ask where the policy has changed
+		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) {
 			in = expr.Cond(isEmpty(in), expr.String("-"), in)
 		}
 	}

@@ -27,7 +27,8 @@ func (c *Conversion) together() []*rule {
 	var out []*rule
 	joined := map[int]bool{}
 	for _, g := range grouped(c.rules) {
-		if g[0].derived || g[0].existing != nil || len(g) > 1 && (c.one || !admission) { // the variables of a MutatingPolicy do not see what its mutations do
+		// the variables of a MutatingPolicy do not see what its mutations do
+		if g[0].derived || g[0].existing != nil || len(g) > 1 && (c.one || !admission) {
 			continue
 		}
 		var all []*rule
@@ -72,7 +73,8 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 			return nil
 		}
 		podless := d.inPod()
-		if podless == nil || joined != nil && !podless.says(joined) || !slices.Equal(d.rules[0].Operations, r.rules[0].Operations) {
+		if podless == nil || joined != nil && !podless.says(joined) ||
+			!slices.Equal(d.rules[0].Operations, r.rules[0].Operations) {
 			return nil
 		}
 		joined = podless
@@ -80,12 +82,14 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 			s.add(rule)
 		}
 	}
-	if joined == nil || slices.ContainsFunc(r.variables, func(v named) bool { return v.name == podVariable || v.name == podPathVariable }) {
+	if joined == nil || slices.ContainsFunc(r.variables,
+		func(v named) bool { return v.name == podVariable || v.name == podPathVariable }) {
 		return nil
 	}
 	out.rules = s.rules
 	conditionsOnPod := slices.ContainsFunc(slices.Concat(joined.conditions, joined.guards), mentionsVariables)
-	out.inside = out.inside || admission && conditionsOnPod // as conditions of a MutatingAdmissionPolicy see no variables
+	// as conditions of a MutatingAdmissionPolicy see no variables
+	out.inside = out.inside || admission && conditionsOnPod
 	out.conditions, out.guards, out.forms = joined.conditions, joined.guards, joined.forms
 	out.variables = slices.Concat(podVariables(s.rules), joined.variables)
 	return &out
@@ -111,7 +115,10 @@ func (r *rule) inPod() *rule {
 		}
 		return out
 	}
-	out := &rule{selection: selection{namespaces: r.namespaces, conditions: rewritten(r.conditions)}, guards: rewritten(r.guards)}
+	out := &rule{
+		selection: selection{namespaces: r.namespaces, conditions: rewritten(r.conditions)},
+		guards:    rewritten(r.guards),
+	}
 	for _, v := range r.variables {
 		out.variables = append(out.variables, named{v.name, rewrite(v.cel)})
 	}
@@ -128,8 +135,10 @@ func ofPod(e expr.Expr, at string) expr.Expr {
 	for i, f := range fields {
 		terms := expr.Terms(f.Value)
 		pointer, _ := expr.StringOf(terms[0])
-		if rest, below := strings.CutPrefix(pointer, pointerOf(at)); below && rest != "" && (f.Name == "path" || f.Name == "from") {
-			fields[i].Value = expr.Sum(append([]expr.Expr{expr.Variable(podPathVariable), expr.String(rest)}, terms[1:]...)...)
+		if rest, below := strings.CutPrefix(pointer, pointerOf(at)); below && rest != "" &&
+			(f.Name == "path" || f.Name == "from") {
+			fields[i].Value = expr.Sum(append([]expr.Expr{expr.Variable(podPathVariable), expr.String(rest)},
+				terms[1:]...)...)
 		}
 	}
 	if fields != nil {
@@ -143,15 +152,18 @@ func pointerOf(path string) string { return "/" + strings.ReplaceAll(path, ".", 
 
 // says reports whether two rules ask and do the same.
 func (r *rule) says(other *rule) bool {
-	return slices.EqualFunc(r.conditions, other.conditions, expr.Same) && slices.EqualFunc(r.guards, other.guards, expr.Same) &&
-		slices.EqualFunc(r.variables, other.variables, named.same) && expr.Same(r.forms[0][0].cel, other.forms[0][0].cel)
+	return slices.EqualFunc(r.conditions, other.conditions, expr.Same) &&
+		slices.EqualFunc(r.guards, other.guards, expr.Same) &&
+		slices.EqualFunc(r.variables, other.variables, named.same) &&
+		expr.Same(r.forms[0][0].cel, other.forms[0][0].cel)
 }
 
 // podVariables are the variables of a policy for kinds that have a Pod.
 func podVariables(rules []resourceRule) []named {
 	has := func(cronJobs bool) bool {
 		return slices.ContainsFunc(rules, func(r resourceRule) bool {
-			return slices.ContainsFunc(r.Resources, func(name string) bool { return name != "pods" && (name == "cronjobs") == cronJobs })
+			return slices.ContainsFunc(r.Resources,
+				func(name string) bool { return name != "pods" && (name == "cronjobs") == cronJobs })
 		})
 	}
 	is := func(kind string) expr.Expr { return expr.Equal(expr.Path("object.kind"), expr.String(kind)) }

@@ -90,7 +90,8 @@ func flow(values []string) string {
 func (w *writer) resourceRules(level int, rules []resourceRule) {
 	w.line(level, "resourceRules:")
 	for _, r := range rules {
-		w.line(level+1, "- apiGroups: "+flow(r.Groups), "  apiVersions: "+flow(r.Versions), "  operations: "+flow(r.Operations), "  resources: "+flow(r.Resources))
+		w.line(level+1, "- apiGroups: "+flow(r.Groups), "  apiVersions: "+flow(r.Versions),
+			"  operations: "+flow(r.Operations), "  resources: "+flow(r.Resources))
 	}
 }
 

@@ -139,11 +139,14 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, erro
 	if len(f.Policies.Paths) == 0 {
 		f.Policies.Paths = f.With // so that there are policies
 	}
-	return request, sides, errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()))
+	return request, sides,
+		errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()))
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (*Options, error) {
 	request, sides, err := f.check(c)
 	if err != nil {
 		return nil, err
@@ -175,9 +178,14 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 }
 
 // compared returns what is compared.
-func (f *Flags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request, sides [2]flags.Policies) (Comparison, error) {
+func (f *Flags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request,
+	sides [2]flags.Policies,
+) (Comparison, error) {
 	both, policies, err := w.Comparison(c.Context(), args, request, sides)
-	return Comparison{Options: both, Sides: policies, Variants: f.Variants.Variants, Seed: f.Variants.Seed, ShowSecrets: f.Output.ShowSecrets}, err
+	return Comparison{
+		Options: both, Sides: policies, Variants: f.Variants.Variants,
+		Seed: f.Variants.Seed, ShowSecrets: f.Output.ShowSecrets,
+	}, err
 }
 
 // Run compares, prints, and returns the exit code. An error means that nothing useful was compared,
@@ -215,7 +223,8 @@ func (o *Options) run(ctx context.Context) (int, error) {
 			fmt.Fprintf(o.ErrOut, "warning: %s\n", text)
 		}
 	}
-	if err := preview.PrintProblems(o.Printer, slices.Concat(e.Problems(), o.tellFailures(&failures))); err != nil {
+	if err := preview.PrintProblems(o.Printer,
+		slices.Concat(e.Problems(), o.tellFailures(&failures))); err != nil {
 		return process.ExitIncomplete, err
 	}
 	if err := errors.Join(o.Printer.Print(output.Comparison{Summary: summary}), o.Printer.Close()); err != nil {
@@ -263,7 +272,8 @@ func comparedCode(s *compare.Summary, strict bool) int {
 	switch {
 	case s.Conclusion == compare.Nothing:
 		return process.ExitNothing
-	case s.Problems > s.Unread, s.RuleFailed(), s.Verdicts[compare.NotComparable] > 0, strict && s.Unexercised() > 0:
+	case s.Problems > s.Unread, s.RuleFailed(), s.Verdicts[compare.NotComparable] > 0,
+		strict && s.Unexercised() > 0:
 		return process.ExitIncomplete
 	case s.Conclusion == compare.SomeDiffer:
 		return process.ExitChanges
@@ -274,23 +284,26 @@ func comparedCode(s *compare.Summary, strict bool) int {
 }
 
 // clusters returns the comparisons on several clusters.
-func (f *Flags) clusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request, sides [2]flags.Policies) *preview.ClusterRuns {
-	return preview.ReadClusters(w, &f.Contexts, func(ctx context.Context, m *factory.Member, at *factory.Factory) (_ int, err error) {
-		one := &Options{Printer: m}
-		if one.Comparison, err = f.compared(c, at, args, request, sides); err != nil {
-			return process.ExitNothing, err
-		}
-		code, err := one.run(ctx)
-		if end, is := m.End.(output.Comparison); is && err == nil {
-			// A cluster may lack what another has: objects, and objects that exercise a rule.
-			one := end.Summary
-			if one.Conclusion == compare.NotExercised || one.Conclusion == compare.Nothing && one.Problems == 0 {
-				one.Conclusion = compare.SameAsTested
+func (f *Flags) clusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request,
+	sides [2]flags.Policies,
+) *preview.ClusterRuns {
+	return preview.ReadClusters(w, &f.Contexts,
+		func(ctx context.Context, m *factory.Member, at *factory.Factory) (_ int, err error) {
+			one := &Options{Printer: m}
+			if one.Comparison, err = f.compared(c, at, args, request, sides); err != nil {
+				return process.ExitNothing, err
 			}
-			code = comparedCode(&one, false)
-		}
-		return code, err
-	})
+			code, err := one.run(ctx)
+			if end, is := m.End.(output.Comparison); is && err == nil {
+				// A cluster may lack what another has: objects, and objects that exercise a rule.
+				one := end.Summary
+				if one.Conclusion == compare.NotExercised || one.Conclusion == compare.Nothing && one.Problems == 0 {
+					one.Conclusion = compare.SameAsTested
+				}
+				code = comparedCode(&one, false)
+			}
+			return code, err
+		})
 }
 
 // runClusters compares on all clusters, and returns the exit code of a comparison on all their objects.

@@ -59,7 +59,10 @@ func (o *Comparison) Compile() (*Run, error) {
 		}
 	}
 	operations := o.operations(out.descriptions)
-	options := compare.Options{Workers: o.Workers, Scope: o.Scope, Request: o.Request, Operations: operations, ShowSecrets: o.ShowSecrets, Expand: o.Expand}
+	options := compare.Options{
+		Workers: o.Workers, Scope: o.Scope, Request: o.Request,
+		Operations: operations, ShowSecrets: o.ShowSecrets, Expand: o.Expand,
+	}
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
 		options.Scope, options.Expand = nil, false // they may be anywhere
@@ -180,7 +183,8 @@ func (r *Run) Unpaired() []string {
 	var policies [2][]engine.RuleRef
 	for side, rules := range r.descriptions {
 		for i := range rules {
-			policies[side] = append(policies[side], engine.RuleRef{Dialect: rules[i].Rule.Dialect, Policy: rules[i].Rule.Policy})
+			policies[side] = append(policies[side],
+				engine.RuleRef{Dialect: rules[i].Rule.Dialect, Policy: rules[i].Rule.Policy})
 		}
 		if policies[side] = engine.Distinct(policies[side]); len(policies[side]) == 1 {
 			return nil
@@ -189,7 +193,8 @@ func (r *Run) Unpaired() []string {
 	var out []string
 	for _, side := range compare.Sides() {
 		for _, p := range policies[side] {
-			if !slices.ContainsFunc(policies[1-side], func(other engine.RuleRef) bool { return paired(p, other) || paired(other, p) }) {
+			if !slices.ContainsFunc(policies[1-side],
+				func(other engine.RuleRef) bool { return paired(p, other) || paired(other, p) }) {
 				out = append(out, fmt.Sprintf("%s: %s has no counterpart of its name among the %s policies", side, wording.Policy(p), 1-side))
 			}
 		}

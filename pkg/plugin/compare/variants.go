@@ -72,7 +72,9 @@ type finding struct {
 
 // variants compares the sides on variants of the objects, and calls emit with the smallest that show a
 // difference, one for each that is not alike, nor like one that an object shows.
-func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Result) error) (*compare.Tally, *variant.Generator, error) {
+func (r *Run) variants(ctx context.Context, from *bases,
+	emit func(*compare.Result) error,
+) (*compare.Tally, *variant.Generator, error) {
 	o := r.options
 	var objects, requests []engine.Selection // that the rules of both sides match
 	for _, side := range r.descriptions {
@@ -81,8 +83,10 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 		}
 	}
 	generator := variant.New(variant.Options{
-		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(), Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
-		Named: o.Request.Operation != engine.OperationAuto && o.Request.Operation != engine.OperationCreate, Asked: r.selections,
+		Policies: r.texts(), Matches: objects, Requests: requests, Reader: r.world.Reader(),
+		Mapper: o.World.Mapper, Seed: o.Seed, Limit: o.Variants,
+		Named: o.Request.Operation != engine.OperationAuto &&
+			o.Request.Operation != engine.OperationCreate, Asked: r.selections,
 	})
 	tally := r.comparison.NewTally()
 	var order []string
@@ -92,7 +96,8 @@ func (r *Run) variants(ctx context.Context, from *bases, emit func(*compare.Resu
 			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
 			return
 		}
-		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() && !generator.Valid(ctx, before) {
+		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() &&
+			!generator.Valid(ctx, before) {
 			tally.Refused++ // with the old policies there is no such object
 			return
 		}
@@ -212,7 +217,10 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 		})
 		_, missing, _ = r.object(ctx, smallest) // which has been evaluated
 	}
-	out.Variant = &compare.Variant{Count: f.count, Kinds: f.kinds, Object: smallest.Object, Request: smallest.Request, Beside: smallest.Beside, Missing: missing}
+	out.Variant = &compare.Variant{
+		Count: f.count, Kinds: f.kinds, Object: smallest.Object,
+		Request: smallest.Request, Beside: smallest.Beside, Missing: missing,
+	}
 	if n := smallest.Namespace; n != nil && len(n.GetLabels())+len(n.GetAnnotations()) > 1 {
 		out.Variant.Beside = append([]*unstructured.Unstructured{n}, out.Variant.Beside...)
 	}
@@ -227,7 +235,8 @@ func likeness(r *compare.Result) string {
 	seen := map[string]bool{}
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		text := fmt.Sprint(number.ReplaceAllString(pathNames(f.Path), "0"), f.Kind, f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
+		text := fmt.Sprint(number.ReplaceAllString(pathNames(f.Path), "0"), f.Kind,
+			f.Rules[compare.Old].Policy, f.Rules[compare.New].Policy)
 		if !seen[text] {
 			seen[text] = true
 			b.WriteString("\x00" + text)
@@ -265,7 +274,8 @@ func (r *Run) texts() []*unstructured.Unstructured {
 	for _, side := range r.options.Sides {
 		for _, d := range side.Documents {
 			kind := d.Key.GroupKind
-			if slices.ContainsFunc(side.Dialects, func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
+			if slices.ContainsFunc(side.Dialects,
+				func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
 				out = append(out, d.Object())
 			}
 		}

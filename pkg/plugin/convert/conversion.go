@@ -79,7 +79,10 @@ func (v *Verdict) Same() bool { return v.alike() && v.exercised() }
 func (v *Verdict) Untested() bool { return v.alike() && !v.exercised() }
 
 func (v *Verdict) alike() bool {
-	return v.Err == nil && slices.Contains([]compare.Conclusion{compare.AllSame, compare.SameAsTested, compare.NotExercised}, v.Conclusion)
+	return v.Err == nil && slices.Contains([]compare.Conclusion{
+		compare.AllSame, compare.SameAsTested,
+		compare.NotExercised,
+	}, v.Conclusion)
 }
 
 func (v *Verdict) exercised() bool {
@@ -104,7 +107,8 @@ func (v *Verdict) String() string {
 	case v.Conclusion == compare.SomeDiffer:
 		return "not the same on all of " + on + ": " + v.difference()
 	case v.Untested():
-		return "not exercised: no rule changes any of " + on + "; missing for " + strings.Join(v.NotExercised(), ", ")
+		return "not exercised: no rule changes any of " + on + "; missing for " +
+			strings.Join(v.NotExercised(), ", ")
 	case v.Conclusion == compare.Nothing:
 		return "not compared: there is no object, and no variant"
 	}
@@ -211,8 +215,10 @@ func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 		reading.Request.User = engine.UserInfo{Username: "user", Groups: []string{"system:authenticated"}}
 	}
 	o.described = map[string][]engine.Description{}
-	accepted := slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { return !convert.Accepts(d) })
-	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool { // what is beside each policy
+	accepted := slices.DeleteFunc(slices.Clone(o.Documents),
+		func(d engine.Document) bool { return !convert.Accepts(d) })
+	// what is beside each policy
+	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
 		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
 			return dialect.Accepts(d.Key.GroupKind) == engine.Policy
 		})
@@ -258,7 +264,8 @@ func (o *Conversion) between(r *Result) []string {
 	for _, name := range slices.Sorted(maps.Keys(o.described)) {
 		for i := range o.described[name] {
 			rule := &o.described[name][i]
-			if name == nameOf(r.Document) || rule.From != (engine.RuleRef{}) || !slices.ContainsFunc(mine, func(m engine.Description) bool { return meet(&m, rule) }) {
+			if name == nameOf(r.Document) || rule.From != (engine.RuleRef{}) ||
+				!slices.ContainsFunc(mine, func(m engine.Description) bool { return meet(&m, rule) }) {
 				continue
 			}
 			for _, field := range rule.Changes {
@@ -284,9 +291,12 @@ func meet(a, b *engine.Description) bool {
 	return false
 }
 
-func (o *Conversion) conversion(ctx context.Context, d engine.Document, to convert.Target, taken map[string]bool) *convert.Conversion {
+func (o *Conversion) conversion(ctx context.Context, d engine.Document, to convert.Target,
+	taken map[string]bool,
+) *convert.Conversion {
 	return convert.Convert(ctx, d, convert.Options{
-		To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken, ReplicationControllers: o.ReplicationControllers,
+		To: to, Mapper: o.World.Mapper, Reader: o.World.Reader, Documents: o.Documents, Taken: taken,
+		ReplicationControllers: o.ReplicationControllers,
 	})
 }
 
@@ -364,7 +374,8 @@ func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine
 	}
 	out.Warnings = verdict.Warnings
 	if verdict.Same() || verdict.Untested() || o.Unverified {
-		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(), append(c.Notes(), verdict.notes()...)
+		out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, c.Rules(),
+			append(c.Notes(), verdict.notes()...)
 		return out, nil
 	}
 	var verified []string
@@ -379,8 +390,10 @@ func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine
 			verified = append(verified, name)
 			continue
 		}
-		refusal := &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " + one.String(), Instead: "--unverified prints it"}
-		if one.Difference != nil && one.Difference.Subject.Kind == "ReplicationController" && !o.ReplicationControllers {
+		refusal := &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " +
+			one.String(), Instead: "--unverified prints it"}
+		if one.Difference != nil && one.Difference.Subject.Kind == "ReplicationController" &&
+			!o.ReplicationControllers {
 			refusal.Instead = "--replication-controllers keeps the rules for them"
 		}
 		out.Refusals = append(out.Refusals, refusal)
@@ -398,13 +411,16 @@ func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine
 		}
 		return out, nil
 	}
-	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, verified, append(some.Notes(), verdict.notes()...)
+	out.Form, out.Verdict, out.Rules, out.Notes = form, verdict, verified,
+		append(some.Notes(), verdict.notes()...)
 	return out, nil
 }
 
 // try compares the forms of a conversion with its original, until one does the same. One that puts
 // init containers in another order comes after that, and one that does not do the same last.
-func (o *Conversion) try(ctx context.Context, d engine.Document, c *convert.Conversion) (*convert.Form, Verdict, error) {
+func (o *Conversion) try(ctx context.Context, d engine.Document,
+	c *convert.Conversion,
+) (*convert.Form, Verdict, error) {
 	var best *convert.Form
 	said := Verdict{Err: errors.New("its rules have no form in common")}
 	for _, form := range c.Forms() {
@@ -431,8 +447,11 @@ func (o *Conversion) try(ctx context.Context, d engine.Document, c *convert.Conv
 }
 
 // compare compares the new policies, as they are printed, with the old one.
-func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *unstructured.Unstructured, form *convert.Form, variants int) Verdict {
-	documents, err := (&input.Reader{Stdin: strings.NewReader(form.String())}).ReadAll(ctx, input.Files{Paths: []string{"-"}})
+func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *unstructured.Unstructured,
+	form *convert.Form, variants int,
+) Verdict {
+	documents, err := (&input.Reader{Stdin: strings.NewReader(form.String())}).ReadAll(ctx,
+		input.Files{Paths: []string{"-"}})
 	if err != nil {
 		return Verdict{Err: err}
 	}
@@ -462,7 +481,8 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	var changed []engine.ObjectKey // by triggers, as soon as the policy is installed
 	pods := 0
 	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
-		if new := r.Changes[compare.New]; r.Variant == nil && new.Changed() && slices.ContainsFunc(new.Steps, func(s engine.Step) bool { return s.Trigger != (engine.ObjectKey{}) }) {
+		if new := r.Changes[compare.New]; r.Variant == nil && new.Changed() &&
+			slices.ContainsFunc(new.Steps, func(s engine.Step) bool { return s.Trigger != (engine.ObjectKey{}) }) {
 			changed, pods = append(changed, r.Subject), pods+impact.Restarted(new)
 		}
 		if r.Verdict != compare.Same && (out.Difference == nil || !out.Difference.Verdict.Differs()) {
@@ -504,7 +524,8 @@ func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []st
 	}
 	for _, d := range r.Descriptions(compare.New) {
 		for _, a := range d.Asks {
-			if d.Rule.Dialect == string(convert.MutatingPolicy) && a.Of == engine.AskObjects && a.Objects.Kind+a.Objects.Resource != "" && a.Objects.Name == "" {
+			if d.Rule.Dialect == string(convert.MutatingPolicy) && a.Of == engine.AskObjects &&
+				a.Objects.Kind+a.Objects.Resource != "" && a.Objects.Name == "" {
 				out = append(out, "Kyverno needs the right to list "+a.Objects.String())
 			}
 		}

@@ -71,7 +71,10 @@ type Options struct {
 
 // NewCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
 func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
-	f := Flags{Evaluate: evaluate, To: string(convert.MutatingPolicy), Variants: flags.Variants{Variants: defaultConvertVariants}}
+	f := Flags{
+		Evaluate: evaluate, To: string(convert.MutatingPolicy),
+		Variants: flags.Variants{Variants: defaultConvertVariants},
+	}
 	c := &cobra.Command{
 		Use:   "convert -p OLD [TYPE [NAME ...] | TYPE/NAME ...]",
 		Short: "Convert the mutate rules of ClusterPolicies and Policies to CEL policies",
@@ -123,7 +126,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string,
+	streams genericiooptions.IOStreams,
+) (*Options, error) {
 	request, err := f.Objects.Request()
 	if err != nil {
 		return nil, err
@@ -142,7 +147,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 		return nil, err
 	}
 	// Without a word about objects no cluster is needed.
-	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 && !f.Objects.AllNamespaces && f.Objects.Namespaces == nil && !c.Flags().Changed("namespace")
+	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 &&
+		!f.Objects.AllNamespaces && f.Objects.Namespaces == nil && !c.Flags().Changed("namespace")
 	w, err := factory.Open(&f.Evaluate, streams, false, false)
 	if err != nil {
 		return nil, err
@@ -171,7 +177,8 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string, streams genericioopti
 	}
 	return &Options{
 		Conversion: Conversion{
-			Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed, Unverified: f.Unverified,
+			Options: o, To: to, Variants: f.Variants.Variants, MoreVariants: more, Seed: f.Variants.Seed,
+			Unverified:             f.Unverified,
 			ReplicationControllers: f.ReplicationControllers,
 		},
 		Directory: directory, Out: out, Reports: reports,
@@ -185,7 +192,8 @@ func (f *Flags) languages() ([]convert.Target, error) {
 	case convertAuto:
 		return []convert.Target{convert.MutatingAdmissionPolicy, convert.MutatingPolicy}, nil
 	}
-	return nil, fmt.Errorf("--to %s: must be %s, %s or %s", f.To, convert.MutatingPolicy, convert.MutatingAdmissionPolicy, convertAuto)
+	return nil, fmt.Errorf("--to %s: must be %s, %s or %s", f.To, convert.MutatingPolicy,
+		convert.MutatingAdmissionPolicy, convertAuto)
 }
 
 // Run converts, prints, and returns the exit code.
@@ -219,7 +227,8 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	}
 	title := fmt.Sprintf("%s of %d converted, of %s", wording.Plural(converted, "rule"), converted+refused, wording.Plural(policies, "policy"))
 	problems := preview.PrintProblems(o.Reports, slices.Concat(o.Unreadable, o.Unread.Errs))
-	if err := errors.Join(problems, o.Reports.Print(output.Conversion{Title: title}), o.Reports.Close()); err != nil {
+	if err := errors.Join(problems, o.Reports.Print(output.Conversion{Title: title}),
+		o.Reports.Close()); err != nil {
 		return process.ExitIncomplete, err
 	}
 	o.say("%s\n", title)
@@ -245,7 +254,8 @@ func reportedConversion(r *Result) output.Converted {
 		out.Refused = append(out.Refused, strings.TrimPrefix(notConverted(refusal), "Not converted: "))
 	}
 	if r.Form != nil {
-		out.New, out.Verdict, out.Exercised = redact.EscapeLines(r.Form.String()), r.Verdict.String(), r.Verdict.Summary
+		out.New, out.Verdict, out.Exercised = redact.EscapeLines(r.Form.String()), r.Verdict.String(),
+			r.Verdict.Summary
 		for i := range out.Exercised.Rules[compare.New] {
 			out.Exercised.Rules[compare.New][i].Rule.Origin = "" // no file yet
 		}
@@ -356,7 +366,10 @@ func source(policy *unstructured.Unstructured) map[string]any {
 			metadata[key] = value
 		}
 	}
-	return map[string]any{"apiVersion": policy.GetAPIVersion(), "kind": policy.GetKind(), "metadata": metadata, "spec": policy.Object["spec"]}
+	return map[string]any{
+		"apiVersion": policy.GetAPIVersion(), "kind": policy.GetKind(),
+		"metadata": metadata, "spec": policy.Object["spec"],
+	}
 }
 
 func notConverted(refusal *convert.Refusal) string {
@@ -389,10 +402,12 @@ func (o *Options) row(r *Result) {
 		case slices.ContainsFunc(idle, func(e compare.Exercise) bool { return e.Written.Rule == rule }):
 			result = "not exercised"
 		}
-		o.rows = append(o.rows, []string{policy + "/" + rule, result, wording.Number(objects), wording.Number(variants)})
+		o.rows = append(o.rows,
+			[]string{policy + "/" + rule, result, wording.Number(objects), wording.Number(variants)})
 	}
 	for _, refusal := range r.Refusals {
-		o.rows = append(o.rows, []string{strings.TrimSuffix(policy+"/"+refusal.Rule, "/"), "not converted", "-", "-"})
+		o.rows = append(o.rows,
+			[]string{strings.TrimSuffix(policy+"/"+refusal.Rule, "/"), "not converted", "-", "-"})
 	}
 }
 

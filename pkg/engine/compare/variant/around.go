@@ -65,7 +65,10 @@ func (g *Generator) around(k *kind) [][]step {
 		names = engine.Distinct(append(names, g.namespaces()...))
 	}
 	out := [][]step{
-		each(names, named), each(g.users(), func(v *Variant, user engine.UserInfo) bool { v.Request.User = user; return true }), each(g.prefixes(k), unnamed),
+		each(names, named), each(g.users(), func(v *Variant, user engine.UserInfo) bool {
+			v.Request.User = user
+			return true
+		}), each(g.prefixes(k), unnamed),
 	}
 	if g.literals.words["dryRun"] {
 		out = append(out, []step{func(v *Variant) bool { v.Request.DryRun = true; return true }})
@@ -79,7 +82,8 @@ func (g *Generator) around(k *kind) [][]step {
 		for _, key := range g.literals.below[labels] {
 			values := g.literals.labelValues(key)
 			if field == labels {
-				values = slices.DeleteFunc(values, func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
+				values = slices.DeleteFunc(values,
+					func(value string) bool { return len(validation.IsValidLabelValue(value)) > 0 })
 			}
 			if key != corev1.LabelMetadataName {
 				lists = append(lists, each(values, func(v *Variant, value string) bool {
@@ -110,13 +114,17 @@ func (g *Generator) spelled(names ...string) []string {
 
 // variantNames are those of variants.
 func (g *Generator) variantNames() []string {
-	out := slices.DeleteFunc(append(g.literals.long(), g.spelled("names", "name")...), func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+	out := slices.DeleteFunc(append(g.literals.long(), g.spelled("names", "name")...),
+		func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
 	return out[:min(len(out), maxNames)]
 }
 
 // namespaces are those that policies name.
 func (g *Generator) namespaces() []string {
-	out := slices.DeleteFunc(g.spelled("namespaces", "namespace", "excludedNamespaces", "namespaceObject", "name"), func(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 })
+	out := slices.DeleteFunc(g.spelled("namespaces", "namespace", "excludedNamespaces",
+		"namespaceObject", "name"), func(name string) bool {
+		return len(validation.IsDNS1123Label(name)) > 0
+	})
 	return out[:min(len(out), maxNamespaces)]
 }
 
@@ -138,7 +146,8 @@ func (g *Generator) ofNamespace() []string {
 // these leaves their names to the server.
 func (g *Generator) prefixes(k *kind) []string {
 	l := g.literals
-	if g.o.Named || k.gvk != controllers[0] || !l.words["names"] && !l.words["generateName"] && !slices.Contains(l.below["metadata"], "name") {
+	if g.o.Named || k.gvk != controllers[0] ||
+		!l.words["names"] && !l.words["generateName"] && !slices.Contains(l.below["metadata"], "name") {
 		return nil
 	}
 	names := append(g.variantNames(), minimalName)
@@ -163,7 +172,8 @@ func (g *Generator) users() []engine.UserInfo {
 	}
 	names = engine.Distinct(names)
 	for _, name := range names {
-		exact = append(exact, engine.UserInfo{Username: name, Groups: []string{"other"}}, engine.UserInfo{Username: "other", Groups: []string{"other", name}})
+		exact = append(exact, engine.UserInfo{Username: name, Groups: []string{"other"}},
+			engine.UserInfo{Username: "other", Groups: []string{"other", name}})
 		near = append(near, engine.UserInfo{Username: "x" + name}, engine.UserInfo{Username: name + "x"})
 	}
 	for _, namespace := range append([]string{"other"}, g.namespaces()...) {
@@ -171,7 +181,10 @@ func (g *Generator) users() []engine.UserInfo {
 			accounts = append(accounts, engine.UserInfo{Username: service + namespace + ":" + name})
 		}
 	}
-	out := []engine.UserInfo{{Username: "other", Groups: []string{"system:authenticated"}}, {Username: service + minimalName + ":" + minimalName}}
+	out := []engine.UserInfo{
+		{Username: "other", Groups: []string{"system:authenticated"}},
+		{Username: service + minimalName + ":" + minimalName},
+	}
 	out = append(out, inTurn([][]engine.UserInfo{exact, accounts, near})...)
 	return out[:min(len(out), maxUsers)]
 }
@@ -235,7 +248,8 @@ func removed(beside int) step {
 func (g *Generator) renamed(beside int) []step {
 	var out []step
 	for _, name := range g.variantNames() {
-		out = append(out, changeObject(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
+		out = append(out,
+			changeObject(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
 	}
 	return append(out, changeObject(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil

@@ -50,7 +50,8 @@ func (g *Generator) turns(ctx context.Context, base Variant) int {
 	gvk := base.Object.GroupVersionKind()
 	matched := func(gvk schema.GroupVersionKind) bool {
 		mapping := g.kind(ctx, gvk).mapping
-		return mapping != nil && slices.ContainsFunc(g.o.Matches, func(s engine.Selection) bool { return selects(s, gvk, mapping) })
+		return mapping != nil &&
+			slices.ContainsFunc(g.o.Matches, func(s engine.Selection) bool { return selects(s, gvk, mapping) })
 	}
 	const rarely, hardly = 3, 40
 	switch main := slices.IndexFunc(controllers, matched); {
@@ -65,8 +66,10 @@ func (g *Generator) turns(ctx context.Context, base Variant) int {
 
 // subresources are those that kinds have besides their status.
 var subresources = map[string][]string{ //nolint:gochecknoglobals // an immutable table
-	"Pod": {"ephemeralcontainers", "resize", "binding", "eviction"}, "ServiceAccount": {"token"}, "Namespace": {"finalize"},
-	"Deployment": {"scale"}, "StatefulSet": {"scale"}, "ReplicaSet": {"scale"}, "ReplicationController": {"scale"},
+	"Pod": {"ephemeralcontainers", "resize", "binding", "eviction"}, "ServiceAccount": {"token"},
+	"Namespace":  {"finalize"},
+	"Deployment": {"scale"}, "StatefulSet": {"scale"}, "ReplicaSet": {"scale"},
+	"ReplicationController": {"scale"},
 }
 
 // requests are minimal requests to the subresources that the rules match; to those that there are for a
@@ -102,7 +105,9 @@ func (g *Generator) requests(ctx context.Context) []Variant {
 }
 
 // request is a minimal request to a subresource of objects of a kind, and whether there is one.
-func (g *Generator) request(ctx context.Context, s engine.Selection, of schema.GroupVersionKind) (Variant, bool) {
+func (g *Generator) request(ctx context.Context, s engine.Selection,
+	of schema.GroupVersionKind,
+) (Variant, bool) {
 	body, known := engine.KindOfRequest(of, s.Subresource)
 	t, ok := g.Minimal(ctx, body)
 	if !known || !ok {
@@ -112,7 +117,8 @@ func (g *Generator) request(ctx context.Context, s engine.Selection, of schema.G
 		t = fit(t, engine.Selection{Namespace: s.Namespace, Name: s.Name, Labels: s.Labels})
 	}
 	// What there is a request for is there, and has a name.
-	t.Key.GroupKind, t.Key.Version, t.Key.Subresource, t.Mapping = of.GroupKind(), of.Version, s.Subresource, g.kind(ctx, of).mapping
+	t.Key.GroupKind, t.Key.Version, t.Key.Subresource, t.Mapping = of.GroupKind(), of.Version,
+		s.Subresource, g.kind(ctx, of).mapping
 	t.Request.Operation = engine.OperationUpdate
 	if body != of && s.Subresource != "scale" {
 		t.Request.Operation = engine.OperationCreate
@@ -212,7 +218,8 @@ const maxSelected = 8
 func (g *Generator) selected(base engine.Target) []Variant {
 	var out []Variant
 	for _, s := range g.o.Matches {
-		if s.Name+s.Namespace == "" && s.Labels == nil || !selects(s, base.Object.GroupVersionKind(), base.Mapping) {
+		if s.Name+s.Namespace == "" && s.Labels == nil ||
+			!selects(s, base.Object.GroupVersionKind(), base.Mapping) {
 			continue
 		}
 		t := fit(base, s)
@@ -235,7 +242,8 @@ func fit(base engine.Target, s engine.Selection) engine.Target {
 	}
 	if s.Labels != nil {
 		for key, value := range s.Labels.MatchLabels {
-			_ = unstructured.SetNestedField(object.Object, wildcards.Replace(value), "metadata", "labels", wildcards.Replace(key))
+			_ = unstructured.SetNestedField(object.Object, wildcards.Replace(value), "metadata",
+				"labels", wildcards.Replace(key))
 		}
 	}
 	t := base.With(object)

@@ -104,10 +104,14 @@ var (
 	// structural are the fields that lead to others, which policies need not name.
 	structural = []string{"metadata", "spec", "template", "jobTemplate"}
 	// ofMetadata are the fields of metadata that are looked at.
-	ofMetadata = []string{labels, "annotations", "generateName", "ownerReferences", "finalizers", "resourceVersion", "uid", "creationTimestamp"}
+	ofMetadata = []string{
+		labels, "annotations", "generateName", "ownerReferences", "finalizers",
+		"resourceVersion", "uid", "creationTimestamp",
+	}
 	// neighbors name the fields that are like one that a policy names, and easily forgotten.
 	neighbors = map[string][]string{
-		"initContainers": {"containers"}, "ephemeralContainers": {"containers"}, "containers": {"initContainers"}, "protocol": {"port", "containerPort"},
+		"initContainers": {"containers"}, "ephemeralContainers": {"containers"},
+		"containers": {"initContainers"}, "protocol": {"port", "containerPort"},
 	}
 )
 
@@ -151,10 +155,12 @@ func (l *literals) leads(path []string, name string) bool {
 
 // nameField reports whether policies name a field, or one that is like it.
 func (l *literals) nameField(name string) bool {
-	return l.words[name] || slices.ContainsFunc(neighbors[name], func(other string) bool { return l.words[other] })
+	return l.words[name] ||
+		slices.ContainsFunc(neighbors[name], func(other string) bool { return l.words[other] })
 }
 
 // sortedFields are the fields of a struct by name: a schema has them in no order.
 func sortedFields(m *smd.Map) []smd.StructField {
-	return slices.SortedFunc(slices.Values(m.Fields), func(a, b smd.StructField) int { return strings.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(slices.Values(m.Fields),
+		func(a, b smd.StructField) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -69,7 +69,8 @@ func New(o Options) *Generator {
 		o.Limit = DefaultLimit
 	}
 	return &Generator{
-		o: o, literals: newLiterals(o.Policies), kinds: map[schema.GroupVersionKind]*kind{}, found: map[[3]string]schema.GroupVersionKind{},
+		o: o, literals: newLiterals(o.Policies), kinds: map[schema.GroupVersionKind]*kind{},
+		found: map[[3]string]schema.GroupVersionKind{},
 	}
 }
 
@@ -106,7 +107,10 @@ var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an imm
 
 // common are the kinds that stand for all.
 var common = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
-	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Node"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "Namespace"},
+	{Version: "v1", Kind: "Node"},
 }
 
 // Kinds are the kinds of objects that the rules match. A rule for Pods, or for all kinds, may be applied
@@ -115,7 +119,8 @@ func (g *Generator) Kinds() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, s := range g.o.Matches {
 		for _, gvk := range slices.Concat(controllers, common) {
-			if mapping, err := g.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && selects(s, gvk, mapping) {
+			if mapping, err := g.o.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil &&
+				selects(s, gvk, mapping) {
 				out = append(out, gvk)
 			}
 		}
@@ -123,14 +128,16 @@ func (g *Generator) Kinds() []schema.GroupVersionKind {
 			out = append(out, gvk)
 		}
 	}
-	if slices.ContainsFunc(out, func(gvk schema.GroupVersionKind) bool { return slices.Contains(controllers, gvk) }) {
+	if slices.ContainsFunc(out,
+		func(gvk schema.GroupVersionKind) bool { return slices.Contains(controllers, gvk) }) {
 		out = append(out, controllers...)
 	}
 	return engine.Distinct(out)
 }
 
 func selects(s engine.Selection, gvk schema.GroupVersionKind, mapping *meta.RESTMapping) bool {
-	return s.MatchesKind(engine.ObjectKey{GroupKind: gvk.GroupKind()}) && s.MatchesResource(mapping.Resource.Resource)
+	return s.MatchesKind(engine.ObjectKey{GroupKind: gvk.GroupKind()}) &&
+		s.MatchesResource(mapping.Resource.Resource)
 }
 
 // kindOf is the one kind that a selection names; empty where there is none. It asks for each once: the mapper
@@ -157,9 +164,11 @@ func (g *Generator) findKind(s engine.Selection) schema.GroupVersionKind {
 		}
 		resource = strings.ToLower(s.Kind)
 	}
-	kinds, _ := g.o.Mapper.KindsFor(schema.GroupVersionResource{Group: s.Group, Resource: resource}) // an error says that there are none
+	// an error says that there are none
+	kinds, _ := g.o.Mapper.KindsFor(schema.GroupVersionResource{Group: s.Group, Resource: resource})
 	for _, gvk := range kinds {
-		if gvk.Group != "extensions" && (s.Resource != "" || gvk.Kind == s.Kind) { // a group that no server has any more
+		// a group that no server has any more
+		if gvk.Group != "extensions" && (s.Resource != "" || gvk.Kind == s.Kind) {
 			return gvk
 		}
 	}

@@ -15,9 +15,10 @@ import (
 
 // literals are the names and the values of policies.
 type literals struct {
-	words map[string]bool     // names of fields, and all strings that may be some
-	near  map[string][]any    // the values that follow a name, in the order of the policies
-	below map[string][]string // the names that follow a name, as keys of a map; those of labels and annotations follow labels
+	words map[string]bool  // names of fields, and all strings that may be some
+	near  map[string][]any // the values that follow a name, in the order of the policies
+	// the names that follow a name, as keys of a map; those of labels and annotations follow labels
+	below map[string][]string
 	// ofKeys says that the strings of the part of a policy that is read are compared with the keys of labels.
 	ofKeys bool
 }
@@ -178,7 +179,8 @@ func (l *literals) pointer(text string) string {
 	last := ""
 	for segment := range strings.SplitSeq(text[1:], "/") {
 		segment = jsonpointer.Unescape(segment)
-		if _, err := strconv.Atoi(segment); err != nil && segment != "-" && segment != "" && !strings.ContainsAny(segment, "{}") {
+		if _, err := strconv.Atoi(segment); err != nil && segment != "-" && segment != "" &&
+			!strings.ContainsAny(segment, "{}") {
 			l.key(last, segment)
 			last = segment
 		}

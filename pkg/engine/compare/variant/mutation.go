@@ -65,14 +65,16 @@ func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool
 		return false
 	}
 	list, _ := now.([]any)
-	if m.value != nil && (len(list) == 0 || len(list) == 1 && m.which == last) { // so that the last one is not the first
+	// so that the last one is not the first
+	if m.value != nil && (len(list) == 0 || len(list) == 1 && m.which == last) {
 		item := minimalElement(m.field.path[:len(m.field.path)-len(path)+1], atomOf(t.Field(name).Element()))
 		list = append(slices.Clone(list), another(list, item))
 		object[name] = list
 	}
 	changed := false
 	for i, item := range list {
-		if fields, ok := item.(map[string]any); ok && (m.which == all || m.which == first && i == 0 || m.which == last && i == len(list)-1) {
+		if fields, ok := item.(map[string]any); ok &&
+			(m.which == all || m.which == first && i == 0 || m.which == last && i == len(list)-1) {
 			changed = m.apply(fields, path[2:], t.Field(name).Element()) || changed
 		}
 	}
@@ -120,7 +122,10 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 	"ports":               {"containerPort": int64(80)},
 	"tolerations":         {"key": "k", "operator": "Exists"},
 	"hostAliases":         {"ip": "192.0.2.1"},
-	"ownerReferences":     {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "00000000-0000-0000-0000-000000000000"},
+	"ownerReferences": {
+		"apiVersion": "v1", "kind": "Pod", "name": "x",
+		"uid": "00000000-0000-0000-0000-000000000000",
+	},
 }
 
 // minimalElement is an element of a list that has no more than it needs.
@@ -246,7 +251,8 @@ func (l *literals) entries(f *field) []mutation {
 		name = labels
 	}
 	if f.entry("").typ.IsQuantity() {
-		unnamed := slices.IndexFunc(resources, func(resource string) bool { return !slices.Contains(l.below[name], resource) })
+		unnamed := slices.IndexFunc(resources,
+			func(resource string) bool { return !slices.Contains(l.below[name], resource) })
 		other = mutation{field: f.entry(resources[max(unnamed, 0)]), value: "1"}
 	}
 	lists := [][]mutation{{other}}
@@ -347,7 +353,8 @@ func (l *literals) elements(f *field) []any {
 		out = append(out, named)
 		if list == "env" {
 			out = append(out, map[string]any{"name": name}, // a rule may give it what no other value stands beside
-				map[string]any{"name": item["name"], "value": "$(" + name + ")"}) // which only a variable before it expands
+				// which only a variable before it expands
+				map[string]any{"name": item["name"], "value": "$(" + name + ")"})
 		}
 	}
 	return out
@@ -403,7 +410,8 @@ func (l *literals) images() []string {
 	}
 	out := append(inTurn([][]string{own, {
 		"nginx:latest", "nginx", "ghcr.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "team/app:1",
-		"registry.example.com:5000/team/app:1", "registry.example.com/team/app:1", "docker.io/nginx:1", "nginx:1.25", "registry.example.com:5000/team/app",
+		"registry.example.com:5000/team/app:1", "registry.example.com/team/app:1", "docker.io/nginx:1",
+		"nginx:1.25", "registry.example.com:5000/team/app",
 	}}), named...)
 	return slices.DeleteFunc(out, func(image string) bool { return !imageText.MatchString(image) })
 }

@@ -29,7 +29,8 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 		return engine.Target{}, false
 	}
 	atom, _ := k.typ.Atom()
-	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 { // nor more than what all objects have
+	// nor more than what all objects have
+	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 {
 		return engine.Target{}, false
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -59,8 +60,10 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 // podSpecs leads to the specs of Pods, by kind.
 var podSpecs = map[string][]string{ //nolint:gochecknoglobals // an immutable table
 	"Pod": {"spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
-	"Deployment": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"}, "DaemonSet": {"spec", "template", "spec"},
-	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
+	"Deployment": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
+	"DaemonSet":  {"spec", "template", "spec"},
+	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"},
+	"Job": {"spec", "template", "spec"},
 }
 
 // What kinds need that no schema says. The labels are such as policies do not ask for, so that those they ask
@@ -75,7 +78,8 @@ const (
 // samplesOf are what objects need besides a name, by kind.
 var samplesOf = map[string]string{ //nolint:gochecknoglobals // an immutable table
 	"Pod": neededPod, "Job.batch": neededJob, "CronJob.batch": `spec: {schedule: "0 0 * * *", jobTemplate: {` + neededJob + `}}`,
-	"Deployment.apps": neededController, "StatefulSet.apps": neededController, "DaemonSet.apps": neededController, "ReplicaSet.apps": neededController,
+	"Deployment.apps": neededController, "StatefulSet.apps": neededController,
+	"DaemonSet.apps": neededController, "ReplicaSet.apps": neededController,
 	"ReplicationController":     `spec: {selector: {minimal: minimal}, ` + neededPods + `}`,
 	"Ingress.networking.k8s.io": `spec: {rules: [{host: minimal.example}]}`, // which needs a rule or a backend
 	"Binding":                   `target: {kind: Node, name: minimal}`,
@@ -156,7 +160,8 @@ func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool
 			}
 		}
 		for name, below := range v {
-			if !validEntry(field, name, below) || !k.holds(below, t.Field(name), appended(path, fieldpath.FieldNameElement(name)), name) {
+			if !validEntry(field, name, below) ||
+				!k.holds(below, t.Field(name), appended(path, fieldpath.FieldNameElement(name)), name) {
 				return false
 			}
 		}
@@ -188,7 +193,8 @@ func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool
 func validEntry(field, key string, value any) bool {
 	switch text, isText := value.(string); field {
 	case labels, "matchLabels", "nodeSelector":
-		return len(validation.IsQualifiedName(key)) == 0 && (!isText || len(validation.IsValidLabelValue(text)) == 0)
+		return len(validation.IsQualifiedName(key)) == 0 &&
+			(!isText || len(validation.IsValidLabelValue(text)) == 0)
 	case "annotations":
 		return len(validation.IsQualifiedName(strings.ToLower(key))) == 0
 	}
@@ -221,10 +227,12 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	if u.GetName() == "" && u.GetGenerateName() == "" || k.namespaced && u.GetNamespace() == "" {
 		return false
 	}
-	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" && u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {
+	if u.GetKind() == "Namespace" && u.GroupVersionKind().Group == "" &&
+		u.GetLabels()[corev1.LabelMetadataName] != u.GetName() {
 		return false
 	}
-	if node, _, _ := unstructured.NestedString(u.Object, "target", "name"); k.gvk.Kind == "Binding" && node == "" {
+	if node, _, _ := unstructured.NestedString(u.Object, "target", "name"); k.gvk.Kind == "Binding" &&
+		node == "" {
 		return false
 	}
 	if k.validator != nil && len(k.validator.Validate(nil, u.Object)) > 0 {
@@ -254,7 +262,8 @@ func validPods(u *unstructured.Unstructured) bool {
 			fields, _ := item.(map[string]any)
 			name, _ := fields["name"].(string)
 			image, hasImage := fields["image"].(string)
-			if len(validation.IsDNS1123Label(name)) > 0 || !hasImage || !validEnv(fields) || !reference.MatchString(image) {
+			if len(validation.IsDNS1123Label(name)) > 0 || !hasImage || !validEnv(fields) ||
+				!reference.MatchString(image) {
 				return false
 			}
 		}
@@ -287,7 +296,8 @@ func selected(u *unstructured.Unstructured, path []string) bool {
 		return true
 	}
 	want, _, _ := unstructured.NestedStringMap(u.Object, fields...)
-	have, _, _ := unstructured.NestedStringMap(u.Object, append(path[:len(path)-1:len(path)-1], "metadata", "labels")...)
+	have, _, _ := unstructured.NestedStringMap(u.Object,
+		append(path[:len(path)-1:len(path)-1], "metadata", "labels")...)
 	for key, value := range want {
 		if have[key] != value {
 			return false
@@ -298,8 +308,10 @@ func selected(u *unstructured.Unstructured, path []string) bool {
 
 // valid reports whether a server would take the objects of a variant, as far as that is known.
 func (g *Generator) valid(ctx context.Context, v Variant) bool {
-	if old := v.OldObject; old != nil && (engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {
+	if old := v.OldObject; old != nil &&
+		(engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {
 		return false
 	}
-	return g.Valid(ctx, v.Object) && (v.Namespace == nil || g.Valid(ctx, v.Namespace)) && !slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
+	return g.Valid(ctx, v.Object) && (v.Namespace == nil || g.Valid(ctx, v.Namespace)) &&
+		!slices.ContainsFunc(v.Beside, func(u *unstructured.Unstructured) bool { return !g.Valid(ctx, u) })
 }

@@ -31,17 +31,23 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 	if err != nil {
 		return engine.Image{}, err
 	}
-	out := engine.Image{Registry: ref.Context().RegistryStr(), Repository: ref.Context().RepositoryStr(), Identifier: ref.Identifier()}
+	out := engine.Image{
+		Registry: ref.Context().RegistryStr(), Repository: ref.Context().RepositoryStr(),
+		Identifier: ref.Identifier(),
+	}
 	sum := sha256.Sum256([]byte(ref.Name()))
 	digest := "sha256:" + hex.EncodeToString(sum[:])
 	if strings.HasPrefix(out.Identifier, "sha256:") {
 		digest = out.Identifier
 	}
 	out.Resolved = ref.Context().Name() + "@" + digest
-	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]))) // repeatable
+	// repeatable
+	chance := rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])))
 	config := map[string]any{
-		"User": r.near("User", "1000", chance), "WorkingDir": r.near("WorkingDir", "/", chance), "Labels": r.labels(chance),
-		"Entrypoint": []any{"/app"}, "Cmd": []any{"serve"}, "Env": []any{"PATH=/bin"}, "ExposedPorts": map[string]any{"80/tcp": map[string]any{}},
+		"User": r.near("User", "1000", chance), "WorkingDir": r.near("WorkingDir", "/", chance),
+		"Labels":     r.labels(chance),
+		"Entrypoint": []any{"/app"}, "Cmd": []any{"serve"}, "Env": []any{"PATH=/bin"},
+		"ExposedPorts": map[string]any{"80/tcp": map[string]any{}},
 	}
 	for _, field := range sortedKeys(config) {
 		if chance.IntN(2) == 0 {
@@ -49,14 +55,20 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 		}
 	}
 	manifest := map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": map[string]any{"digest": digest, "size": 1}, "layers": []any{}}
-	index := map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{}}
+	index := map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+		"manifests": []any{},
+	}
 	for _, content := range []map[string]any{manifest, index} {
 		if chance.IntN(2) == 0 {
 			content["annotations"] = r.labels(chance)
 		}
 	}
 	out.Manifest = encoded(manifest)
-	out.Config = encoded(map[string]any{"architecture": "amd64", "os": "linux", "created": "2026-01-01T00:00:00Z", "config": config})
+	out.Config = encoded(map[string]any{
+		"architecture": "amd64", "os": "linux",
+		"created": "2026-01-01T00:00:00Z", "config": config,
+	})
 	if chance.IntN(2) == 0 {
 		out.ManifestList = encoded(index)
 	}

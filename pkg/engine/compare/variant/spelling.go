@@ -22,7 +22,8 @@ func alternatives(pattern string) []string {
 		return []string{text}
 	}
 	var out []string
-	if len(pattern) == 1 && strings.Contains("-./:_@,", pattern) { // what a policy splits a string at: once and twice in one
+	// what a policy splits a string at: once and twice in one
+	if len(pattern) == 1 && strings.Contains("-./:_@,", pattern) {
 		return []string{strings.Join([]string{"a", "b"}, pattern), strings.Join([]string{"a", "b", "c"}, pattern)}
 	}
 	for one := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '|' || r == '&' }) {
@@ -118,7 +119,8 @@ var (
 // compared are strings near the amounts and versions that a string of a policy compares with.
 func compared(pattern string) []string {
 	var out []string
-	for one := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return strings.ContainsRune("|&<>=!- ", r) }) {
+	for one := range strings.FieldsFuncSeq(pattern,
+		func(r rune) bool { return strings.ContainsRune("|&<>=!- ", r) }) {
 		out = append(append(out, amounts(one)...), versions(one)...)
 	}
 	return out

@@ -28,13 +28,17 @@ func (s *stream) emit(v Variant) bool {
 		return false
 	}
 	sum := fnv.New64a()
-	objects := slices.Concat([]*unstructured.Unstructured{v.Object, v.OldObject}, v.Beside) // as a server has them
+	// as a server has them
+	objects := slices.Concat([]*unstructured.Unstructured{v.Object, v.OldObject}, v.Beside)
 	for i, u := range objects {
 		if u != nil {
 			objects[i] = openapi.AsStored(u)
 		}
 	}
-	if err := json.NewEncoder(sum).Encode([]any{v.Key.Subresource, objects, v.Request.User, v.Request.DryRun, v.Namespace, v.Alone}); err != nil {
+	if err := json.NewEncoder(sum).Encode([]any{
+		v.Key.Subresource, objects, v.Request.User,
+		v.Request.DryRun, v.Namespace, v.Alone,
+	}); err != nil {
 		return true
 	}
 	known := s.seen[sum.Sum64()]
@@ -80,7 +84,8 @@ func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 	k := s.kind(s.ctx, u.GroupVersionKind())
 	var out []step
 	for i := range k.mutations {
-		change := changeObject(beside, func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
+		change := changeObject(beside,
+			func(u *unstructured.Unstructured) bool { return k.apply(&k.mutations[i], u.Object) })
 		out = append(out, change)
 		if beside == itself && s.literals.words["oldObject"] {
 			out = append(out, func(v *Variant) bool {

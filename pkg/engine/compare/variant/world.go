@@ -137,7 +137,10 @@ func (r reader) of(ctx context.Context) *presence {
 func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	p := r.of(ctx)
 	u, err := p.world.Get(ctx, key)
-	p.ask(engine.Selection{Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}, err)
+	p.ask(engine.Selection{
+		Group: key.Group, Version: key.Version, Kind: key.Kind,
+		Namespace: key.Namespace, Name: key.Name,
+	}, err)
 	return u, err
 }
 
@@ -153,7 +156,10 @@ func (r reader) Raw(ctx context.Context, method, path string, body []byte) ([]by
 	p := r.of(ctx)
 	answer, err := p.world.Raw(ctx, method, path, body)
 	if at, invalid := engine.ParseAPIPath(path); invalid == nil && method == "GET" && at.Resource != "" {
-		p.ask(engine.Selection{Group: at.Group, Version: at.Version, Resource: at.Resource, Namespace: at.Namespace, Name: at.Name}, err)
+		p.ask(engine.Selection{
+			Group: at.Group, Version: at.Version, Resource: at.Resource,
+			Namespace: at.Namespace, Name: at.Name,
+		}, err)
 	}
 	return answer, err
 }
@@ -176,7 +182,8 @@ func once[T any](k *kept, question string, ask func() (T, error)) (T, error) {
 
 // Get implements engine.Reader.
 func (k *kept) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	return once(k, fmt.Sprintf("get %q", key), func() (*unstructured.Unstructured, error) { return k.reader.Get(ctx, key) })
+	return once(k, fmt.Sprintf("get %q", key),
+		func() (*unstructured.Unstructured, error) { return k.reader.Get(ctx, key) })
 }
 
 // List implements engine.Reader.
@@ -213,5 +220,6 @@ func (k *kept) Raw(ctx context.Context, method, path string, body []byte) ([]byt
 	if k.raw == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, path)
 	}
-	return once(k, fmt.Sprintf("raw %s %s\x00%s", method, path, body), func() ([]byte, error) { return k.raw.Raw(ctx, method, path, body) })
+	return once(k, fmt.Sprintf("raw %s %s\x00%s", method, path, body),
+		func() ([]byte, error) { return k.raw.Raw(ctx, method, path, body) })
 }

@@ -125,11 +125,13 @@ func Replace(e, part, by Expr) Expr {
 // them, nor, in a macro over a list, for what holds for all its elements.
 func Given(e Expr, known []Expr) Expr {
 	known = Operands(And(known...), "&&")
-	if e.op != constant && (Contains(known, e) || slices.ContainsFunc(known, func(by Expr) bool { return givenBy(e, by) })) {
+	if e.op != constant &&
+		(Contains(known, e) || slices.ContainsFunc(known, func(by Expr) bool { return givenBy(e, by) })) {
 		return Bool(true)
 	}
 	body := slices.DeleteFunc(slices.Clone(known), func(k Expr) bool { // about another variable of the name
-		return (e.op == calling || e.op == method) && slices.ContainsFunc(e.args, func(arg Expr) bool { return arg.op == variable && Mentions(k, arg) })
+		return (e.op == calling || e.op == method) &&
+			slices.ContainsFunc(e.args, func(arg Expr) bool { return arg.op == variable && Mentions(k, arg) })
 	})
 	if of, name := macroParts(e); of != nil {
 		for _, k := range known {
@@ -162,7 +164,8 @@ func macroParts(e Expr) (list, element Expr) {
 	switch {
 	case e.is(method, "transformList") && len(e.args) > 3:
 		return e.args[0], e.args[2]
-	case len(e.args) == 3 && slices.ContainsFunc([]string{"all", "exists", "filter", "map"}, func(name string) bool { return e.is(method, name) }):
+	case len(e.args) == 3 && slices.ContainsFunc([]string{"all", "exists", "filter", "map"},
+		func(name string) bool { return e.is(method, name) }):
 		return e.args[0], e.args[1]
 	}
 	return nil, nil
@@ -314,10 +317,12 @@ func Binary(op string, left, right Expr) Expr {
 	if same, ok := comparedWithBool(op, left, right); ok {
 		return same
 	}
-	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double && KindOf(left) == Integer {
+	if whole, ok := strings.CutSuffix(right.name, ".0"); ok && right.op == constant && right.kind == Double &&
+		KindOf(left) == Integer {
 		right = &Node{name: whole, kind: Integer}
 	}
-	if KindOf(left) == Double && right.op == constant && right.kind == Integer { // which the type checker does not compare
+	// which the type checker does not compare
+	if KindOf(left) == Double && right.op == constant && right.kind == Integer {
 		right = &Node{name: right.name + ".0", kind: Double}
 	}
 	equality := op == "==" || op == "!="
@@ -325,7 +330,8 @@ func Binary(op string, left, right Expr) Expr {
 		left = Call("dyn", left) // for which the type checker lets them be compared
 	}
 	isCall := left.kind == Dyn && (left.op == calling || left.op == method)
-	if isCall && equality && (right.op == listing || right.op == object) && !IsOptional(left) && left.name != "orValue" {
+	if isCall && equality && (right.op == listing || right.op == object) && !IsOptional(left) &&
+		left.name != "orValue" {
 		left = Call("dyn", left) // for a list of another type than that of the constant
 	}
 	if op == "+" {
@@ -343,7 +349,8 @@ func constants(op string, left, right Expr) (holds, ok bool) {
 	switch {
 	case left.op != constant:
 		return false, false
-	case op == "in" && right.op == listing && !slices.ContainsFunc(right.args, func(e Expr) bool { return e.op != constant }):
+	case op == "in" && right.op == listing &&
+		!slices.ContainsFunc(right.args, func(e Expr) bool { return e.op != constant }):
 		return Contains(right.args, left), true
 	case right.op != constant:
 		return false, false
@@ -437,7 +444,8 @@ func join(op string, conditions []Expr) Expr {
 			operands[i] = orNothing(c, operands)
 		}
 		operands = slices.DeleteFunc(slices.Clone(operands), func(c Expr) bool {
-			return slices.ContainsFunc(operands, func(by Expr) bool { return givenBy(c, by) || c != by && Contains(Operands(c, "||"), by) })
+			return slices.ContainsFunc(operands,
+				func(by Expr) bool { return givenBy(c, by) || c != by && Contains(Operands(c, "||"), by) })
 		})
 	}
 	switch len(operands) {
@@ -497,7 +505,8 @@ func givenBy(condition, by Expr) bool {
 func orNothing(condition Expr, others []Expr) Expr {
 	for _, c := range others {
 		if asked := notEmpty(c); asked != nil {
-			if value, ok := EqualTo(condition, withoutOptionals(asked.args[0])); ok && value.op == constant && value.String() != `""` {
+			if value, ok := EqualTo(condition, withoutOptionals(asked.args[0])); ok && value.op == constant &&
+				value.String() != `""` {
 				return Equal(asked, value)
 			}
 		}
@@ -538,7 +547,8 @@ func labelsOf(entry Expr) Expr {
 		return nil
 	}
 	all := withoutOptionals(entry.args[0])
-	if all.op != selection || all.name != "labels" && all.name != "annotations" || all.args[0].name != "metadata" || !IsPath(all) {
+	if all.op != selection || all.name != "labels" && all.name != "annotations" ||
+		all.args[0].name != "metadata" || !IsPath(all) {
 		return nil
 	}
 	return all
@@ -565,7 +575,8 @@ func Not(condition Expr) Expr {
 	case condition.is(relation, "=="):
 		opposite.name = "!="
 		return &opposite
-	case condition.is(relation, "!="), condition.is(relation, ">") && isSize(condition.args[0]) && Same(condition.args[1], Int(0)):
+	case condition.is(relation, "!="),
+		condition.is(relation, ">") && isSize(condition.args[0]) && Same(condition.args[1], Int(0)):
 		opposite.name = "=="
 		return &opposite
 	}

@@ -73,7 +73,8 @@ func (e *Node) write(room int) string {
 
 // isOperation reports whether an expression is an operation of a JSON patch, or the list of one.
 func (e *Node) isOperation() bool {
-	return e.op == object && e.name == "JSONPatch" || e.op == listing && len(e.args) == 1 && e.args[0].isOperation()
+	return e.op == object && e.name == "JSONPatch" ||
+		e.op == listing && len(e.args) == 1 && e.args[0].isOperation()
 }
 
 // less is the room that is left beside what is as long as n.
@@ -98,7 +99,10 @@ func (e *Node) operands() []Expr {
 	binds := e.precedence()
 	switch {
 	case e.op == choice:
-		return []Expr{e.args[0].inParentheses(bindsOr), e.args[1].inParentheses(bindsOr), e.args[2].inParentheses(bindsChoice)}
+		return []Expr{
+			e.args[0].inParentheses(bindsOr), e.args[1].inParentheses(bindsOr),
+			e.args[2].inParentheses(bindsChoice),
+		}
 	case e.op == relation && e.name == "+" && e.args[0].op == relation && e.args[0].name == "+":
 		return append(e.args[0].operands(), e.args[1].inParentheses(binds+1))
 	case e.op == relation:
@@ -119,7 +123,8 @@ func (e *Node) operation(room int) string {
 		if room == oneLine {
 			return of[0].String() + " ? " + of[1].String() + " : " + of[2].String()
 		}
-		return of[0].write(room) + "\n  ? " + indented(of[1].write(room-4), "    ") + "\n  : " + indented(of[2].write(room-4), "    ")
+		return of[0].write(room) + "\n  ? " + indented(of[1].write(room-4), "    ") + "\n  : " +
+			indented(of[2].write(room-4), "    ")
 	}
 	between, parts := " "+e.name+" ", make([]string, len(of))
 	if room < oneLine && e.breaks() {

@@ -77,7 +77,10 @@ func (c *condition) translate(item any) (holds, guard expr.Expr) {
 	key, value := sides[0], sides[1]
 	there := value.strict
 	if value.lit == nil && value.has != nil && !expr.Same(value.strict, value.has) {
-		if !slices.Contains([]match.Operator{match.In, match.NotIn, match.AnyIn, match.AllIn, match.AnyNotIn, match.AllNotIn}, c.operator) {
+		if !slices.Contains([]match.Operator{
+			match.In, match.NotIn, match.AnyIn, match.AllIn,
+			match.AnyNotIn, match.AllNotIn,
+		}, c.operator) {
 			panic(unsupported("a value that may be null", reasonDynamic, "give it a default"))
 		}
 		there = value.has // nothing is in null, nor not in it

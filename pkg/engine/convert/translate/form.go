@@ -41,8 +41,10 @@ func (t Type) Form() Form {
 // of no use with others.
 func formOfField(name string) Form {
 	switch name {
-	case "name", "generateName", "namespace", "uid", "kind", "host", "hosts", "hostname", "hostnames", "nodeName", "secretName", "claimName", "serviceName",
-		"serviceAccountName", "storageClassName", "ingressClassName", "protocol", "medium", "effect", "operator", "clusterIP", "ip", "podIP", "hostIP":
+	case "name", "generateName", "namespace", "uid", "kind", "host", "hosts", "hostname",
+		"hostnames", "nodeName", "secretName", "claimName", "serviceName",
+		"serviceAccountName", "storageClassName", "ingressClassName", "protocol", "medium",
+		"effect", "operator", "clusterIP", "ip", "podIP", "hostIP":
 		return PathSegment
 	case "apiVersion", "image", "finalizers":
 		return PlainText

@@ -76,7 +76,8 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 
 		// Those of texts.
 		"compare": {params: texts, translate: plainly(Number, func(_ *callOf, a ...expr.Expr) expr.Expr {
-			return expr.Cond(expr.Equal(a[0], a[1]), expr.Int(0), expr.Cond(expr.Binary("<", a[0], a[1]), expr.Int(-1), expr.Int(1)))
+			return expr.Cond(expr.Equal(a[0], a[1]), expr.Int(0),
+				expr.Cond(expr.Binary("<", a[0], a[1]), expr.Int(-1), expr.Int(1)))
 		})},
 		"equal_fold":    {params: texts, translate: equalFold},
 		"replace":       {params: []kinds{isString, isString, isString, isNumber}, translate: replace},
@@ -89,9 +90,12 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"truncate":      {params: []kinds{isString, isNumber}, translate: truncate},
 		"to_boolean":    {params: text, translate: toBoolean},
 		"base64_decode": {params: text, policiesOnly: true, decodes: true, translate: base64Decode},
-		"base64_encode": {params: text, policiesOnly: true, decodes: true, translate: plainly(Type{kinds: isString, form: PlainText}, func(_ *callOf, a ...expr.Expr) expr.Expr {
-			return expr.Call("base64.encode", expr.Call("bytes", a[0]))
-		})},
+		"base64_encode": {
+			params: text, policiesOnly: true, decodes: true,
+			translate: plainly(Type{kinds: isString, form: PlainText}, func(_ *callOf, a ...expr.Expr) expr.Expr {
+				return expr.Call("base64.encode", expr.Call("bytes", a[0]))
+			}),
+		},
 		"path_canonicalize":         {refused: reasonNoFunction, instead: "compare the texts with matches()"},
 		"sha256":                    {params: text, policiesOnly: true, translate: called("hash.sha256", Name)},
 		"sha1":                      {params: text, policiesOnly: true, translate: called("hash.sha1", Name)},

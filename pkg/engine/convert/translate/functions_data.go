@@ -138,7 +138,8 @@ func extremeBy(name string) func(*callOf) Value {
 		list := c.args[0]
 		v := c.keyed(list, func(bound string, key Value) Value {
 			best := expr.Method(expr.Macro(list.plain, "map", bound, key.plain), name)
-			return Expression(expr.Index(expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best)), expr.Int(0)), list.Elements())
+			return Expression(expr.Index(expr.Macro(list.plain, "filter", bound, expr.Equal(key.plain, best)),
+				expr.Int(0)), list.Elements())
 		})
 		v.has = expr.Binary(">", expr.Method(list.plain, "size"), expr.Int(0))
 		return v
@@ -245,7 +246,8 @@ func reverse(c *callOf) Value {
 	case arg.typ.is(isList):
 		return Expression(expr.Method(arg.plain, "reverse"), arg.typ)
 	case arg.typ.is(isString):
-		return Expression(expr.Method(expr.Method(expr.Method(arg.plain, "split", expr.String("")), "reverse"), "join"), Text)
+		return Expression(expr.Method(expr.Method(expr.Method(arg.plain, "split", expr.String("")), "reverse"),
+			"join"), Text)
 	}
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
@@ -279,9 +281,11 @@ func toNumber(c *callOf) Value {
 	case arg.typ.is(isNumber):
 		return arg
 	case arg.typ.is(isString):
-		c.ok = allOrNil(c.ok, implied(expr.And(arg.has), expr.Not(expr.Method(arg.plain, "matches", expr.String("^[-+]?(?i:inf|infinity)$|^(?i:nan)$")))))
+		c.ok = allOrNil(c.ok, implied(expr.And(arg.has),
+			expr.Not(expr.Method(arg.plain, "matches", expr.String("^[-+]?(?i:inf|infinity)$|^(?i:nan)$")))))
 		whole := expr.Method(arg.plain, "matches", expr.String("^[-+]?[0-9]{1,15}$"))
-		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)), expr.Call("dyn", expr.Call("double", arg.plain))), Number)
+		v := Expression(expr.Cond(whole, expr.Call("dyn", expr.Call("int", arg.plain)),
+			expr.Call("dyn", expr.Call("double", arg.plain))), Number)
 		v.has = allOrNil(arg.has, expr.Method(arg.plain, "matches", expr.String(decimal)))
 		return v
 	}
@@ -324,7 +328,8 @@ func labelMatch(c *callOf) Value {
 	a, b := c.args[0], c.args[1]
 	k := c.fresh("keys")
 	key := expr.Name(k)
-	holds := expr.And(expr.Binary("in", key, b.plain), expr.Equal(expr.Index(b.plain, key), expr.Index(a.plain, key)))
+	holds := expr.And(expr.Binary("in", key, b.plain),
+		expr.Equal(expr.Index(b.plain, key), expr.Index(a.plain, key)))
 	return Expression(expr.Macro(a.plain, "all", k, holds), Boolean)
 }
 
@@ -350,7 +355,10 @@ func items(c *callOf) Value {
 	valueName := c.constant(2)
 	of := c.args[0]
 	elem := of.Elements()
-	item := Type{kinds: isMap, known: map[string]*Type{keyName: &Text, valueName: &elem}, required: []string{keyName, valueName}}
+	item := Type{
+		kinds: isMap, known: map[string]*Type{keyName: &Text, valueName: &elem},
+		required: []string{keyName, valueName},
+	}
 	switch {
 	case keyName == valueName:
 		panic(unsupported(c.name, "both fields have one name", ""))
@@ -381,9 +389,13 @@ func objectFromLists(c *callOf) Value {
 		panic(unsupported(c.name, "CEL's maps cannot be made of keys that may be there twice", "take the keys of a map"))
 	}
 	i, k := "i", "k"
-	entry := expr.Map(expr.Entry{Key: expr.Name(k), Value: expr.OrValue(expr.OptionalIndex(values.plain, expr.Name(i)), expr.Null())})
+	entry := expr.Map(expr.Entry{
+		Key:   expr.Name(k),
+		Value: expr.OrValue(expr.OptionalIndex(values.plain, expr.Name(i)), expr.Null()),
+	})
 	elem := values.Elements()
-	return Expression(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry), Type{kinds: isMap, elem: &elem})
+	return Expression(expr.Method(names.plain, "transformMapEntry", expr.Name(i), expr.Name(k), entry),
+		Type{kinds: isMap, elem: &elem})
 }
 
 // number is an operand of an arithmetic function, which may be no quantity and no duration.
@@ -476,12 +488,14 @@ func absolute(c *callOf) Value {
 	if !isWhole(c.args[0]) { // there is no positive of the smallest integer
 		x = fraction(c.args[0])
 	}
-	return Expression(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x), Type{kinds: isNumber, whole: isWhole(c.args[0])})
+	return Expression(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x),
+		Type{kinds: isNumber, whole: isWhole(c.args[0])})
 }
 
 func rounded(name string) func(*callOf) Value {
 	return func(c *callOf) Value {
-		return Expression(expr.Typed(expr.Call(name, fraction(c.args[0])), expr.Double), Number) // -0.0, and 1e+20, among others
+		// -0.0, and 1e+20, among others
+		return Expression(expr.Typed(expr.Call(name, fraction(c.args[0])), expr.Double), Number)
 	}
 }
 

@@ -47,8 +47,10 @@ func trim(c *callOf) Value {
 	if cutset == "" {
 		return c.args[0]
 	}
-	class := "[" + strings.NewReplacer(`\`, `\\`, "]", `\]`, "^", `\^`, "-", `\-`, "[", `\[`).Replace(cutset) + "]+"
-	return Expression(expr.Call("regex.replace", c.args[0].plain, expr.String("^"+class+"|"+class+"$"), expr.String("")), Text)
+	class := "[" + strings.NewReplacer(`\`, `\\`, "]", `\]`, "^", `\^`, "-", `\-`, "[", `\[`).Replace(cutset) +
+		"]+"
+	return Expression(expr.Call("regex.replace", c.args[0].plain, expr.String("^"+class+"|"+class+"$"),
+		expr.String("")), Text)
 }
 
 func trimPrefix(c *callOf) Value {
@@ -57,7 +59,8 @@ func trimPrefix(c *callOf) Value {
 	if constant, ok := expr.StringOf(prefix); ok {
 		size = expr.Int(int64(len([]rune(constant))))
 	}
-	return Expression(expr.Cond(expr.Method(text, "startsWith", prefix), expr.Method(text, "substring", size), text), Text)
+	return Expression(expr.Cond(expr.Method(text, "startsWith", prefix), expr.Method(text, "substring", size),
+		text), Text)
 }
 
 func truncate(c *callOf) Value {
@@ -66,7 +69,8 @@ func truncate(c *callOf) Value {
 		return Constant("")
 	}
 	text := c.args[0].plain
-	return Expression(expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)), expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text), Text)
+	return Expression(expr.Cond(expr.Binary(">", expr.Method(text, "size"), expr.Int(n)),
+		expr.Method(text, "substring", expr.Int(0), expr.Int(n)), text), Text)
 }
 
 func toBoolean(c *callOf) Value {
@@ -137,7 +141,8 @@ func Wildcard(text expr.Expr, pattern string) expr.Expr {
 // most read better.
 //
 //nolint:gochecknoglobals // immutable
-var characters = strings.NewReplacer("*", ".*", "?", ".", ".", "[.]", "+", "[+]", "(", "[(]", ")", "[)]", "[", "[[]", "]", "[]]",
+var characters = strings.NewReplacer("*", ".*", "?", ".", ".", "[.]", "+", "[+]", "(", "[(]",
+	")", "[)]", "[", "[[]", "]", "[]]",
 	"{", "[{]", "}", "[}]", "|", "[|]", "$", "[$]", "^", `\^`, `\`, `\\`)
 
 // RegularExpression matches what a pattern matches.

@@ -143,11 +143,14 @@ func (c *condition) related(key, value Value) expr.Expr {
 		n = want.seconds
 	}
 	if n != nil {
-		forms = append(forms, form{of: isNumber, total: op == "==", holds: func(e expr.Expr) expr.Expr { return expr.Binary(op, e, numberOf(*n)) }})
+		forms = append(forms, form{of: isNumber, total: op == "==", holds: func(e expr.Expr) expr.Expr {
+			return expr.Binary(op, e, numberOf(*n))
+		}})
 	}
 	_, isText := literal.(string)
 	return dispatch(key, append(forms, form{
-		of: isString, total: op == "==" && isText && !selector.HasWildcard(want.text) && !want.duration && !want.quantity,
+		of: isString, total: op == "==" && isText && !selector.HasWildcard(want.text) && !want.duration &&
+			!want.quantity,
 		holds: func(e expr.Expr) expr.Expr { return want.relates(e, op, onlyDurations, key.typ.quantity) },
 	})...)
 }
@@ -168,7 +171,8 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	case onlyDurations && want.seconds == nil:
 		return none
 	case onlyDurations: // where 0 is one too
-		return expr.Or(duration, expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *want.seconds))))
+		return expr.Or(duration,
+			expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *want.seconds))))
 	case isQuantity && want.duration:
 		return expr.Or(duration, expr.And(expr.Not(isDuration(e)), quantityIs(e, op, want.text, false)))
 	case isQuantity:
@@ -181,7 +185,8 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 		return expr.Or(duration, expr.And(expr.Method(e, "matches", expr.String(decimal+`|^[-+]?(?i:inf|infinity)$`)), expr.Binary(op, expr.Call("double", e), expr.Float(*want.number))))
 	}
 	if _, err := semver.Parse(want.text); err == nil {
-		return expr.And(expr.Call("isSemver", e), ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
+		return expr.And(expr.Call("isSemver", e),
+			ordered(op, expr.Call("semver", e), expr.Call("semver", expr.String(want.text))))
 	}
 	return expr.Or(duration, want.secondsIs(e, op))
 }
@@ -232,13 +237,15 @@ func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
 	}
-	return expr.And(isDuration(e), expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
+	return expr.And(isDuration(e),
+		expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
 }
 
 // asPattern compares a text with a wildcard pattern, which no quantity matches.
 func asPattern(e expr.Expr, pattern string) expr.Expr {
 	holds := Wildcard(e, pattern)
-	if !selector.HasWildcard(pattern) || pattern[0] != '*' && pattern[0] != '?' && !strings.ContainsRune("+-.0123456789", rune(pattern[0])) {
+	if !selector.HasWildcard(pattern) ||
+		pattern[0] != '*' && pattern[0] != '?' && !strings.ContainsRune("+-.0123456789", rune(pattern[0])) {
 		return holds
 	}
 	return expr.And(holds, expr.Not(expr.Call("isQuantity", e)))
@@ -257,7 +264,10 @@ func holdsFor(op string, a, b float64) bool {
 // relationOf is how CEL writes an operator.
 func relationOf(o match.Operator) (op string, onlyDurations bool) {
 	name, onlyDurations := strings.CutPrefix(string(o), "Duration")
-	op = map[string]string{"GreaterThan": ">", "GreaterThanOrEquals": ">=", "LessThan": "<", "LessThanOrEquals": "<="}[name]
+	op = map[string]string{
+		"GreaterThan": ">", "GreaterThanOrEquals": ">=", "LessThan": "<",
+		"LessThanOrEquals": "<=",
+	}[name]
 	return cmp.Or(op, "=="), onlyDurations
 }
 
@@ -275,7 +285,8 @@ func (c *condition) relatedValues(op string, onlyDurations bool, key, value Valu
 		text := func(v Value) expr.Expr { return expr.Call("quantity", expr.Call("string", v.plain)) }
 		return expr.And(key.has, ordered(op, text(key), text(value)))
 	}
-	panic(unsupported("the operator "+string(c.operator)+" with two values that are no numbers", reasonDynamic, "compare with a constant"))
+	panic(unsupported("the operator "+string(c.operator)+" with two values that are no numbers",
+		reasonDynamic, "compare with a constant"))
 }
 
 // member translates the In family.
@@ -326,7 +337,8 @@ func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 			elements, scalars = Type{kinds: isScalar}, expr.Macro(v, "all", e, isOf(expr.Name(e), isScalar))
 		}
 		several := c.memberOfList(Expression(v, ListOf(elements)), m)
-		return expr.Macro(expr.List(key.plain), "exists", name, expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several)))
+		return expr.Macro(expr.List(key.plain), "exists", name,
+			expr.Or(expr.And(isOf(v, isScalar), one), expr.And(isOf(v, isList), scalars, several)))
 	})
 	return expr.And(key.has, holds)
 }
@@ -347,7 +359,8 @@ func (m *members) readText(text string) {
 		m.all = nil
 		m.valid = json.Unmarshal([]byte(text), &m.all) == nil
 	}
-	if low, high, outside, ok := pattern.ParseRange(text); ok && !outside && m.operator != match.In && m.operator != match.NotIn {
+	if low, high, outside, ok := pattern.ParseRange(text); ok && !outside && m.operator != match.In &&
+		m.operator != match.NotIn {
 		m.inside = func(v Value) expr.Expr { return scalarPattern(v, low+"-"+high) }
 		m.outside = func(v Value) expr.Expr { return scalarPattern(v, low+"!-"+high) }
 	}
@@ -432,7 +445,8 @@ func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
 		}
 		return expr.Not(found)
 	}
-	if key.typ.is(isString) && m.listed && negative(c.operator) && len(m.all) > 0 && !selector.HasWildcard(m.all[0]) && key.opt != nil {
+	if key.typ.is(isString) && m.listed && negative(c.operator) && len(m.all) > 0 &&
+		!selector.HasWildcard(m.all[0]) && key.opt != nil {
 		return holds(key.Or(expr.String(m.all[0]))) // which is one of them
 	}
 	return key.test(key.typ.kinds, holds)
@@ -449,10 +463,12 @@ func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	}
 	missing := func(item Value) expr.Expr { return expr.Not(found(item)) }
 	if !key.Elements().is(isScalar) && key.Elements().kinds != 0 {
-		panic(unsupported("the operator "+string(c.operator), "the key is a list of objects", "ask for a field of them"))
+		panic(unsupported("the operator "+string(c.operator), "the key is a list of objects",
+			"ask for a field of them"))
 	}
 	if key.holes {
-		panic(unsupported("the operator "+string(c.operator), "the list has nulls that CEL's has not", "leave out what is absent"))
+		panic(unsupported("the operator "+string(c.operator), "the list has nulls that CEL's has not",
+			"leave out what is absent"))
 	}
 	switch {
 	case m.listed:
@@ -509,7 +525,8 @@ func (c *condition) memberOfValue(key, value Value) expr.Expr {
 		return holds
 	}
 	if !value.typ.is(isList) {
-		panic(unsupported(construct+" with a value that is no list", reasonDynamic, "a text may be a list in JSON; use split"))
+		panic(unsupported(construct+" with a value that is no list", reasonDynamic,
+			"a text may be a list in JSON; use split"))
 	}
 	if !value.Elements().is(isString) {
 		panic(unsupported(construct, reasonUnknownType, "the elements of the value have to be texts"))

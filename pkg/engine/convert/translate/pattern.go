@@ -140,7 +140,8 @@ func boolPattern(v Value, op, text string) expr.Expr {
 // numberPattern compares a number with a quantity that can be written as one.
 func numberPattern(v Value, op, relation string, q resource.Quantity, text string) expr.Expr {
 	n := q.AsApproximateFloat64()
-	if op == "!" && strconv.FormatFloat(n, 'f', -1, 64) != text { // the text may differ although the amounts agree
+	// the text may differ although the amounts agree
+	if op == "!" && strconv.FormatFloat(n, 'f', -1, 64) != text {
 		return expr.Bool(true)
 	}
 	return expr.Binary(relation, v.plain, numberOf(n))

@@ -206,7 +206,10 @@ func (s *Scope) concat(list Value) Value {
 		}
 		list.holes = list.holes || member.has != nil
 	}
-	return Value{typ: ListOf(elem), plain: sum, has: list.has, strict: list.strict, lenient: list.lenient, holes: list.holes}
+	return Value{
+		typ: ListOf(elem), plain: sum, has: list.has, strict: list.strict,
+		lenient: list.lenient, holes: list.holes,
+	}
 }
 
 // slice translates [a:b], and [::-1].

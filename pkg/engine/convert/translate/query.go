@@ -90,7 +90,8 @@ func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value
 
 // isLength reports whether a node is the length of what it is evaluated on.
 func isLength(ast gojmespath.ASTNode) bool {
-	return ast.NodeType == gojmespath.ASTFunctionExpression && ast.Value == "length" && len(ast.Children) == 1 && ast.Children[0].NodeType == gojmespath.ASTCurrentNode
+	return ast.NodeType == gojmespath.ASTFunctionExpression && ast.Value == "length" && len(ast.Children) == 1 &&
+		ast.Children[0].NodeType == gojmespath.ASTCurrentNode
 }
 
 func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) Value {
@@ -105,12 +106,14 @@ func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) Value {
 // sure translates a node on a value, without which the node is not evaluated.
 func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	switch ast.NodeType {
-	case gojmespath.ASTField, gojmespath.ASTIndex, gojmespath.ASTCurrentNode, gojmespath.ASTIdentity, gojmespath.ASTSubexpression,
+	case gojmespath.ASTField, gojmespath.ASTIndex, gojmespath.ASTCurrentNode, gojmespath.ASTIdentity,
+		gojmespath.ASTSubexpression,
 		gojmespath.ASTIndexExpression:
 		return s.eval(ast, on) // which sees to it
 	}
 	switch ast.NodeType {
-	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection, gojmespath.ASTFlatten:
+	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection,
+		gojmespath.ASTFlatten:
 		v := s.eval(ast, on)
 		v.strict, v.lenient = allOrNil(on.strict, v.strict), allOrNil(on.lenient, implied(on.strict, v.lenient))
 		return v
@@ -134,7 +137,8 @@ func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 
 func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) Value {
 	left := ast.Children[0]
-	if left.NodeType == gojmespath.ASTField && left.Value == "request" && on == nil && ast.Children[1].NodeType == gojmespath.ASTField {
+	if left.NodeType == gojmespath.ASTField && left.Value == "request" && on == nil &&
+		ast.Children[1].NodeType == gojmespath.ASTField {
 		if v, ok := s.ofRequest(ast.Children[1].Value.(string)); ok {
 			return v
 		}
@@ -256,7 +260,8 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) Value {
 // oneOf is a choice of two values that CEL can take for one type.
 func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) Value {
 	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
-		panic(unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(), "their types differ", "choose among values of one type"))
+		panic(unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(),
+			"their types differ", "choose among values of one type"))
 	}
 	return choice(test, then, otherwise)
 }
@@ -291,7 +296,8 @@ func (s *Scope) withDefault(left, right Value) Value {
 	}
 	if left.typ.all() == isAny && right.typ.all() != isAny {
 		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
-			none := expr.Binary("in", left.Or(expr.String("")), expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
+			none := expr.Binary("in", left.Or(expr.String("")),
+				expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
 			v := Expression(choose(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
 			v.missing = &fallback{value: text, also: []any{false, []any{}, map[string]any{}}, of: &left}
 			v.strict, v.lenient = left.lenient, left.lenient
@@ -319,7 +325,8 @@ func (s *Scope) withDefault(left, right Value) Value {
 			return v
 		}
 		if mixed {
-			panic(unsupported("a default of another type than "+left.plain.String(), "their types differ", "give it a default of the same type"))
+			panic(unsupported("a default of another type than "+left.plain.String(), "their types differ",
+				"give it a default of the same type"))
 		}
 		if isZero(left.typ, literal) || left.typ.is(isNumber) && literal != nil {
 			v := left

@@ -48,7 +48,8 @@ func regexReplace(literal bool) func(*callOf) Value {
 				replacement += `\` + strconv.Itoa(p.group)
 			}
 		}
-		return Expression(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text), expr.String(replacement)), Text)
+		return Expression(expr.Call("regex.replace", textOf(c.args[1]), expr.String(text),
+			expr.String(replacement)), Text)
 	}
 }
 

@@ -62,7 +62,10 @@ const maxSize = 200_000
 // NewScope returns a scope with what each rule has: request, serviceAccountName and
 // serviceAccountNamespace, and target where there is one.
 func NewScope(o Options) *Scope {
-	s := &Scope{options: o, names: map[string]Value{}, refused: map[string]error{}, notes: &[]string{}, size: new(int)}
+	s := &Scope{
+		options: o, names: map[string]Value{}, refused: map[string]error{},
+		notes: &[]string{}, size: new(int),
+	}
 	s.names["request"] = s.request()
 	user := expr.Field(expr.Field(expr.Name("request"), "userInfo"), "username")
 	isAccount := expr.Method(user, "matches", expr.String("^system:serviceaccount:[^:]*:"))
@@ -78,10 +81,19 @@ func NewScope(o Options) *Scope {
 
 // request is the admission request. Its object is that of the policy, which has its type.
 func (s *Scope) request() Value {
-	kind := Type{kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "kind": &Name}, required: []string{"group", "version", "kind"}}
-	resource := Type{kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "resource": &Name}, required: []string{"group", "version", "resource"}}
+	kind := Type{
+		kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "kind": &Name},
+		required: []string{"group", "version", "kind"},
+	}
+	resource := Type{
+		kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "resource": &Name},
+		required: []string{"group", "version", "resource"},
+	}
 	groups := ListOf(Text)
-	user := Type{kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups}, required: []string{"username"}}
+	user := Type{
+		kinds: isMap, known: map[string]*Type{"username": &Text, "uid": &Text, "groups": &groups},
+		required: []string{"username"},
+	}
 	object := ObjectType(s.options.Kinds, s.options.Sure...)
 	return Expression(expr.Typed(expr.Name("request"), expr.OtherKind), Type{kinds: isMap, required: []string{"operation", "kind", "resource", "userInfo", "object"}, known: map[string]*Type{
 		"operation": {kinds: isString, filled: true, form: PathSegment}, "name": &Name, "namespace": &Name, "subResource": &Text, "uid": &Name,

@@ -86,7 +86,8 @@ func (t Type) all() kinds {
 }
 
 //nolint:gochecknoglobals // immutable
-var labels, annotations = Type{kinds: isMap, elem: &Label, form: PlainText}, Type{kinds: isMap, elem: &Text, form: PlainText}
+var labels, annotations = Type{kinds: isMap, elem: &Label, form: PlainText},
+	Type{kinds: isMap, elem: &Text, form: PlainText}
 
 // Metadata is that of an object.
 //
@@ -107,7 +108,10 @@ var apiVersion = Type{kinds: isString, form: PlainText}
 
 // ObjectType is the type of objects of some kinds that have a value at some places.
 func ObjectType(kinds []diff.Type, sure ...string) Type {
-	t := Type{kinds: isMap, known: map[string]*Type{"apiVersion": &apiVersion, "kind": &Name, "metadata": &Metadata}}
+	t := Type{
+		kinds: isMap,
+		known: map[string]*Type{"apiVersion": &apiVersion, "kind": &Name, "metadata": &Metadata},
+	}
 	t.required, t.sure = []string{"apiVersion", "kind", "metadata"}, sure
 	if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind diff.Type) bool { return kind.Schema == nil }) {
 		of := TypeOf(kinds...)
@@ -134,7 +138,8 @@ func (t Type) or(other Type) Type {
 	out := either(t, other)
 	if out.kinds == t.kinds && out.kinds != 0 {
 		out.quantity = t.quantity && other.quantity
-		out.required = slices.DeleteFunc(slices.Clone(t.required), func(name string) bool { return !slices.Contains(other.required, name) })
+		out.required = slices.DeleteFunc(slices.Clone(t.required),
+			func(name string) bool { return !slices.Contains(other.required, name) })
 		out.also = append(append(slices.Clone(t.also), other), other.also...)
 	}
 	return out
@@ -147,7 +152,10 @@ func typeOf(in diff.Type) Type {
 	}
 	t := Type{in: in, quantity: in.IsQuantity()}
 	if s := atom.Scalar; s != nil {
-		t.kinds |= map[schema.Scalar]kinds{schema.Numeric: isNumber, schema.String: isString, schema.Boolean: isBool, schema.Untyped: isScalar}[*s]
+		t.kinds |= map[schema.Scalar]kinds{
+			schema.Numeric: isNumber, schema.String: isString,
+			schema.Boolean: isBool, schema.Untyped: isScalar,
+		}[*s]
 		if *s == schema.Untyped && atom.List == nil && atom.Map == nil {
 			t.kinds = isString | isNumber
 		}
@@ -237,7 +245,8 @@ func (t Type) ofSchema() Type {
 	case ok && atom.List != nil:
 		elem := TypeOf(t.in.Element())
 		for _, key := range atom.List.Keys {
-			if text, _ := elem.in.DefaultOf(key).(string); text == "" { // others, and an empty one, say that it has to be there
+			// others, and an empty one, say that it has to be there
+			if text, _ := elem.in.DefaultOf(key).(string); text == "" {
 				elem.required = append(elem.required, key)
 			}
 		}
@@ -255,7 +264,8 @@ func (t Type) holdsFractions() bool {
 	case t.in.EmptyIsAbsent, t.is(isString | isBool), t.whole: // built-in kinds have no others
 		return false
 	case t.known != nil && t.known["metadata"] == nil: // those of an object are not all
-		return slices.ContainsFunc(slices.Collect(maps.Values(t.known)), func(field *Type) bool { return field.holdsFractions() })
+		return slices.ContainsFunc(slices.Collect(maps.Values(t.known)),
+			func(field *Type) bool { return field.holdsFractions() })
 	case t.is(isList), t.is(isMap) && !t.isStruct():
 		return t.element().holdsFractions()
 	}
@@ -313,7 +323,13 @@ func isOf(e expr.Expr, k kinds) expr.Expr {
 	for _, one := range []struct {
 		kind  kinds
 		names []string
-	}{{isBool, []string{"bool"}}, {isNumber, []string{"int", "double"}}, {isString, []string{"string"}}, {isList, []string{"list"}}, {isMap, []string{"map"}}} {
+	}{
+		{isBool, []string{"bool"}},
+		{isNumber, []string{"int", "double"}},
+		{isString, []string{"string"}},
+		{isList, []string{"list"}},
+		{isMap, []string{"map"}},
+	} {
 		if !k.can(one.kind) {
 			continue
 		}

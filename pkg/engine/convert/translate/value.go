@@ -157,14 +157,16 @@ func (v Value) test(k kinds, holds func(expr.Expr) expr.Expr) expr.Expr {
 
 // others are values that stand for absent ones in conditions.
 var others = map[kinds][]expr.Expr{ //nolint:gochecknoglobals // an immutable table
-	isString: {expr.String(""), expr.String("-")}, isBool: {expr.Bool(false), expr.Bool(true)}, isNumber: {expr.Int(0)}, isList: {expr.List()},
+	isString: {expr.String(""), expr.String("-")}, isBool: {expr.Bool(false), expr.Bool(true)},
+	isNumber: {expr.Int(0)}, isList: {expr.List()},
 }
 
 // Default is the value, or another one where there is none, which may be of another type.
 func (v Value) Default(other Value) Value {
 	if v.typ.all() == other.typ.all() {
 		typ := v.typ
-		typ.whole, typ.form, typ.label = typ.whole && other.typ.whole, min(typ.Form(), other.typ.Form()), typ.label && other.typ.label
+		typ.whole, typ.form, typ.label = typ.whole &&
+			other.typ.whole, min(typ.Form(), other.typ.Form()), typ.label && other.typ.label
 		return Expression(v.Or(other.plain), typ)
 	}
 	return Expression(v.Or(expr.Call("dyn", other.plain)), either(v.typ, other.typ))
