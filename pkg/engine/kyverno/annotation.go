@@ -94,14 +94,14 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	lines[key] = value
 	var written strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
-		written.WriteString(yamlText(key) + ": " + yamlText(lines[key]) + "\n")
+		written.WriteString(yamlString(key) + ": " + yamlString(lines[key]) + "\n")
 	}
 	annotations = diff.With(annotations, engine.AppliedPatches, written.String())
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil
 }
 
-// yamlText is a string in YAML, as a JSON string where it is not plain.
-func yamlText(s string) string {
+// yamlString is a string in YAML, as a JSON string where it is not plain.
+func yamlString(s string) string {
 	if plain, err := yaml.Marshal(s); err == nil && string(plain) == s+"\n" {
 		return s
 	}

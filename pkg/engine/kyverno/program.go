@@ -142,8 +142,8 @@ func (r *rule) applies(c *match.Candidate) error {
 	return r.exclude.Exclude(c)
 }
 
-// of returns the rules that may match a kind.
-func (p *program) of(kind string) []*rule {
+// rulesFor returns the rules that may match a kind.
+func (p *program) rulesFor(kind string) []*rule {
 	if known, ok := p.byKind.Load(kind); ok {
 		return known.([]*rule)
 	}
@@ -164,7 +164,7 @@ func (p *program) of(kind string) []*rule {
 func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool,
 	run func(*rule) ([]engine.Step, bool),
 ) error {
-	may, did := p.of(t.Key.Kind), "has changed the object"
+	may, did := p.rulesFor(t.Key.Kind), "has changed the object"
 	rules := may
 	if sink.Wants(engine.NotMatched) {
 		rules = p.rules

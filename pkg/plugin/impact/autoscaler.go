@@ -94,11 +94,11 @@ func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling,
 // readAutoscaler names what made the autoscaler, where something did: KEDA makes a
 // HorizontalPodAutoscaler for each ScaledObject.
 func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler {
-	ref := at[map[string]any](u.Object, "spec", kind.target)
+	ref := valueOf[map[string]any](u.Object, "spec", kind.target)
 	out := autoscaler{
 		name: kind.Kind + " " + u.GetName(), source: kind.source,
-		target: engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(at[string](ref, "apiVersion"),
-			at[string](ref, "kind")).GroupKind(), Name: at[string](ref, "name")},
+		target: engine.ObjectKey{GroupKind: schema.FromAPIVersionAndKind(valueOf[string](ref, "apiVersion"),
+			valueOf[string](ref, "kind")).GroupKind(), Name: valueOf[string](ref, "name")},
 	}
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
 		out.name += " of " + owner.Kind + " " + owner.Name

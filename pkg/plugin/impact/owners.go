@@ -14,12 +14,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// owned forecasts, from the managedFields of the object before the change, whose fields a write would take.
+// ownedFields forecasts, from the managedFields of the object before the change, whose fields a write would take.
 // The dry run of the write decides: request.Takeovers.
-func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
+func ownedFields(c *engine.Change, owners []request.Owner) []engine.Impact {
 	var out []engine.Impact
 	for _, o := range owners {
-		fields := loses(c, o.FieldsV1)
+		fields := fieldsLostBy(c, o.FieldsV1)
 		if o.Verdict == request.Silent || len(fields) == 0 {
 			continue
 		}
@@ -34,17 +34,17 @@ func owned(c *engine.Change, owners []request.Owner) []engine.Impact {
 	return out
 }
 
-// loses are the fields of an owner that the change writes to. A new field has
+// fieldsLostBy are the fields of an owner that the change writes to. A new field has
 // no owner yet, unless what holds it is owned as a whole; a place in a list has
 // none at all.
-func loses(c *engine.Change, owns map[string]any) []fieldpath.Path {
+func fieldsLostBy(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		if f.Kind == engine.Moved {
 			continue
 		}
-		held := holds(owns, c.Before.Object, f.Path)
+		held := heldPath(owns, c.Before.Object, f.Path)
 		if held == nil || f.Kind == engine.Added && len(held) == len(f.Path) {
 			continue
 		}
@@ -55,10 +55,10 @@ func loses(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	return out
 }
 
-// holds finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf
+// heldPath finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf
 // above that is owned as a whole; nil where it has neither. A leaf that was an empty map when it was set
 // holds nothing: what others put into it is theirs.
-func holds(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
+func heldPath(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
 	for n := range p {
 		var ok bool
 		if fieldsV1, ok = fieldsBelow(fieldsV1, p[n]); !ok {
@@ -230,14 +230,14 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 // lastApplied is the manifest of the last client-side apply to the object before the change; nil where there
 // is none that can be read.
 func lastApplied(c *engine.Change) map[string]any {
-	text := at[string](c.Before.Object, "metadata", "annotations", engine.LastApplied)
+	text := valueOf[string](c.Before.Object, "metadata", "annotations", engine.LastApplied)
 	var manifest map[string]any
 	if text == "" || json.Unmarshal([]byte(text), &manifest) != nil {
 		return nil
 	}
 	if engine.IsSecret(c.Before) { // the server moves one to the other
-		data := at[map[string]any](manifest, "data")
-		texts := at[map[string]any](manifest, "stringData")
+		data := valueOf[map[string]any](manifest, "data")
+		texts := valueOf[map[string]any](manifest, "stringData")
 		for name, value := range texts {
 			if data == nil {
 				data = map[string]any{}

@@ -163,15 +163,15 @@ func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Pat
 	for i := len(before) - 1; i >= 0; i-- {
 		s := &before[i]
 		if (s.Rule != step.Rule || s.Trigger != step.Trigger) &&
-			meetsAny(r.wrote[s.Rule], engine.PathPattern(p)) && sets(s, p) {
+			meetsAny(r.wrote[s.Rule], engine.PathPattern(p)) && setsPath(s, p) {
 			return i
 		}
 	}
 	return -1
 }
 
-// sets reports whether a step sets what is at a path, or leads to it, or lies below it.
-func sets(s *engine.Step, p fieldpath.Path) bool {
+// setsPath reports whether a step sets what is at a path, or leads to it, or lies below it.
+func setsPath(s *engine.Step, p fieldpath.Path) bool {
 	return slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
 		return (f.Kind == engine.Added || f.Kind == engine.Replaced) && f.Path[:n].Equals(p[:n])

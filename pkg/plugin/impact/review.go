@@ -72,7 +72,7 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 		return err
 	}
 	owners := request.Owners(c.Before, r.FieldManager)
-	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed, owned(c, owners), scaled,
+	c.Impacts = slices.Concat(c.Impacts, ImmutableRefusals(c), managed, ownedFields(c, owners), scaled,
 		r.applied(ctx, c), coOwned(owners, r.FieldManager), wouldCoOwn(c, owners, r.FieldManager))
 	if !c.Refused() {
 		c.Impacts = append(c.Impacts, Rollout(c)...)

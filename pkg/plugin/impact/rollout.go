@@ -79,9 +79,9 @@ func restartedInPlace(c *engine.Change) []engine.Impact {
 
 func deploymentPods(o map[string]any, n int) engine.Impact {
 	switch {
-	case at[bool](o, "spec", "paused"):
+	case valueOf[bool](o, "spec", "paused"):
 		return later(n, "its", "the Deployment is paused: %s would be replaced when it is resumed")
-	case at[string](o, "spec", "strategy", "type") == "Recreate":
+	case valueOf[string](o, "spec", "strategy", "type") == "Recreate":
 		return engine.Impact{Pods: n, Text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
 	}
 	return replaced(n, "")
@@ -90,7 +90,7 @@ func deploymentPods(o map[string]any, n int) engine.Impact {
 // statefulSetPods: the partition counts from the first Pod, so the last ones are
 // replaced (updateStatefulSet in pkg/controller/statefulset).
 func statefulSetPods(o map[string]any, n int) engine.Impact {
-	if at[string](o, "spec", "updateStrategy", "type") == "OnDelete" {
+	if valueOf[string](o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return onDelete(n)
 	}
 	kept := min(n, int(numberOf(valueAt(o, "spec", "updateStrategy", "rollingUpdate", "partition"), 0)))
@@ -107,7 +107,7 @@ func daemonSetPods(o map[string]any, n int) engine.Impact {
 	switch _, known := observed(o); {
 	case !known:
 		return engine.Impact{Text: "the Pod on each node would be replaced"}
-	case at[string](o, "spec", "updateStrategy", "type") == "OnDelete":
+	case valueOf[string](o, "spec", "updateStrategy", "type") == "OnDelete":
 		return onDelete(n)
 	}
 	return replaced(n, "")
@@ -129,7 +129,7 @@ func argoRolloutPods(o map[string]any, n int) engine.Impact {
 	switch {
 	case valueAt(o, "spec", "workloadRef") != nil:
 		return engine.Impact{}
-	case at[bool](o, "spec", "paused"):
+	case valueOf[bool](o, "spec", "paused"):
 		return later(n, "its", "the Rollout is paused: %s would be replaced when it is resumed")
 	case valueAt(o, "spec", "strategy", "blueGreen") != nil:
 		return replaced(n, ", step by step (blue-green)")
@@ -143,9 +143,9 @@ func deploymentConfigPods(o map[string]any, n int) engine.Impact {
 	triggers, known := valueAt(o, "spec", "triggers").([]any)
 	automatic := !known || slices.ContainsFunc(triggers, func(t any) bool {
 		m, _ := t.(map[string]any)
-		return at[string](m, "type") == "ConfigChange"
+		return valueOf[string](m, "type") == "ConfigChange"
 	})
-	if !automatic || at[bool](o, "spec", "paused") {
+	if !automatic || valueOf[bool](o, "spec", "paused") {
 		return later(n, "their", "%s would be replaced with the next deployment")
 	}
 	return replaced(n, "")
@@ -180,7 +180,7 @@ func running(o map[string]any) int {
 
 // observed is the status, and whether a controller has ever written it.
 func observed(o map[string]any) (map[string]any, bool) {
-	status := at[map[string]any](o, "status")
+	status := valueOf[map[string]any](o, "status")
 	_, known := status["observedGeneration"]
 	return status, known
 }

@@ -92,7 +92,7 @@ func deadlineExtended(before, after map[string]any) bool {
 // tolerationLost: each toleration stays, but for its seconds.
 func tolerationLost(before, after map[string]any) bool {
 	withoutSeconds := func(o map[string]any) []any {
-		list := at[[]any](o, "spec", "tolerations")
+		list := valueOf[[]any](o, "spec", "tolerations")
 		out := slices.Clone(list)
 		for i, t := range list {
 			if m, ok := t.(map[string]any); ok {
@@ -101,17 +101,17 @@ func tolerationLost(before, after map[string]any) bool {
 		}
 		return out
 	}
-	return lost(withoutSeconds(before), withoutSeconds(after))
+	return losesAny(withoutSeconds(before), withoutSeconds(after))
 }
 
 func gateAdded(before, after map[string]any) bool {
-	was := at[[]any](before, "spec", "schedulingGates")
-	is := at[[]any](after, "spec", "schedulingGates")
-	return lost(is, was)
+	was := valueOf[[]any](before, "spec", "schedulingGates")
+	is := valueOf[[]any](after, "spec", "schedulingGates")
+	return losesAny(is, was)
 }
 
-// lost reports whether a value of one list is not in the other.
-func lost(from, in []any) bool {
+// losesAny reports whether a value of one list is not in the other.
+func losesAny(from, in []any) bool {
 	return slices.ContainsFunc(from, func(v any) bool {
 		return !slices.ContainsFunc(in, func(w any) bool { return diff.Same(v, w) })
 	})
@@ -124,7 +124,7 @@ func graceChanged(before, after map[string]any) bool {
 }
 
 func gated(pod map[string]any) bool {
-	gates := at[[]any](pod, "spec", "schedulingGates")
+	gates := valueOf[[]any](pod, "spec", "schedulingGates")
 	return len(gates) > 0
 }
 
@@ -132,8 +132,8 @@ func selectorFixed(before, after map[string]any) bool {
 	if !gated(before) {
 		return true
 	}
-	was := at[map[string]any](before, "spec", "nodeSelector")
-	is := at[map[string]any](after, "spec", "nodeSelector")
+	was := valueOf[map[string]any](before, "spec", "nodeSelector")
+	is := valueOf[map[string]any](after, "spec", "nodeSelector")
 	for name, v := range was {
 		if !diff.Same(is[name], v) {
 			return true
@@ -159,12 +159,12 @@ var matchingLabels = rule{ //nolint:gochecknoglobals // an immutable table
 }
 
 func unselected(_, after map[string]any) bool {
-	podLabels := at[map[string]any](after, "spec", "template", "metadata", "labels")
+	podLabels := valueOf[map[string]any](after, "spec", "template", "metadata", "labels")
 	set := labels.Set{}
 	for name, v := range podLabels {
 		set[name], _ = v.(string)
 	}
-	selector := at[map[string]any](after, "spec", "selector")
+	selector := valueOf[map[string]any](after, "spec", "selector")
 	_, expressions := selector["matchExpressions"]
 	// a ReplicationController's
 	if _, names := selector["matchLabels"].(map[string]any); !names && !expressions {
@@ -191,7 +191,7 @@ func sealedBy(names ...string) []rule {
 	var out []rule
 	for _, p := range names {
 		out = append(out, rule{place: p, why: sealed, refused: func(before, _ map[string]any) bool {
-			return at[bool](before, "immutable")
+			return valueOf[bool](before, "immutable")
 		}})
 	}
 	return out
@@ -233,19 +233,19 @@ var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
 
 // shrunk: a claim that cannot grow as asked may go back, but not below what it has.
 func shrunk(before, after map[string]any) bool {
-	was := amount(valueAt(before, "spec", "resources", "requests", "storage"))
-	is := amount(valueAt(after, "spec", "resources", "requests", "storage"))
-	has := amount(valueAt(before, "status", "capacity", "storage"))
+	was := quantityOf(valueAt(before, "spec", "resources", "requests", "storage"))
+	is := quantityOf(valueAt(after, "spec", "resources", "requests", "storage"))
+	has := quantityOf(valueAt(before, "status", "capacity", "storage"))
 	return is.Cmp(was) < 0 && is.Cmp(has) <= 0
 }
 
-func amount(v any) resource.Quantity {
+func quantityOf(v any) resource.Quantity {
 	q, _ := resource.ParseQuantity(fmt.Sprint(v)) // zero for what is none
 	return q
 }
 
 func unbound(before, _ map[string]any) bool {
-	return at[string](before, "status", "phase") != "Bound"
+	return valueOf[string](before, "status", "phase") != "Bound"
 }
 
 // serviceRules: ValidateServiceUpdate, after the server has filled in what it
@@ -258,7 +258,7 @@ var serviceRules = []rule{ //nolint:gochecknoglobals // an immutable table
 
 // addressChanged: the first address is the Service's own; "" is filled in by the server.
 func addressChanged(address func(service map[string]any) string) func(before, after map[string]any) bool {
-	external := func(o map[string]any) bool { return at[string](o, "spec", "type") == "ExternalName" }
+	external := func(o map[string]any) bool { return valueOf[string](o, "spec", "type") == "ExternalName" }
 	return func(before, after map[string]any) bool {
 		was, is := address(before), address(after)
 		return was != "" && is != "" && was != is && !external(before) && !external(after)
@@ -266,11 +266,11 @@ func addressChanged(address func(service map[string]any) string) func(before, af
 }
 
 func clusterIP(service map[string]any) string {
-	return at[string](service, "spec", "clusterIP")
+	return valueOf[string](service, "spec", "clusterIP")
 }
 
 func firstClusterIP(service map[string]any) string {
-	list := at[[]any](service, "spec", "clusterIPs")
+	list := valueOf[[]any](service, "spec", "clusterIPs")
 	if len(list) == 0 {
 		return ""
 	}
@@ -279,7 +279,7 @@ func firstClusterIP(service map[string]any) string {
 }
 
 func bothLoadBalancers(before, after map[string]any) bool {
-	balancer := func(o map[string]any) bool { return at[string](o, "spec", "type") == "LoadBalancer" }
+	balancer := func(o map[string]any) bool { return valueOf[string](o, "spec", "type") == "LoadBalancer" }
 	return balancer(before) && balancer(after)
 }
 
@@ -293,15 +293,15 @@ var jobRules = append( //nolint:gochecknoglobals // an immutable table
 )
 
 func countFixed(_, after map[string]any) bool {
-	spec := at[map[string]any](after, "spec")
-	if at[string](spec, "completionMode") != "Indexed" {
+	spec := valueOf[map[string]any](after, "spec")
+	if valueOf[string](spec, "completionMode") != "Indexed" {
 		return true
 	}
 	return spec["completions"] != nil && numberOf(spec["completions"], 1) != numberOf(spec["parallelism"], 1)
 }
 
 func notSuspended(before, _ map[string]any) bool {
-	return !at[bool](before, "spec", "suspend")
+	return !valueOf[bool](before, "spec", "suspend")
 }
 
 // A place is a path as engine.PathPattern writes it, without the keys of list elements:
@@ -367,8 +367,8 @@ func valueAt(object map[string]any, names ...string) any {
 	return v
 }
 
-// at is a value of a type, and the type's zero value where there is none, or one of another type.
-func at[T any](object map[string]any, names ...string) T {
+// valueOf is a value of a type, and the type's zero value where there is none, or one of another type.
+func valueOf[T any](object map[string]any, names ...string) T {
 	v, _ := valueAt(object, names...).(T)
 	return v
 }

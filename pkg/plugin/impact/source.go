@@ -72,34 +72,38 @@ func (r *Reviewer) described(ctx context.Context, key engine.ObjectKey) *unstruc
 func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
 	u *unstructured.Unstructured,
 ) (string, error) {
-	spec := at[map[string]any](u.Object, "spec")
+	spec := valueOf[map[string]any](u.Object, "spec")
 	switch key.Kind {
 	case application:
-		all := at[[]any](spec, "sources")
+		all := valueOf[[]any](spec, "sources")
 		if len(all) == 0 {
-			all = []any{at[map[string]any](spec, "source"), at[map[string]any](spec, "sourceHydrator", "drySource")}
+			all = []any{
+				valueOf[map[string]any](spec, "source"),
+				valueOf[map[string]any](spec, "sourceHydrator", "drySource"),
+			}
 		}
 		var out []string
 		for _, v := range all {
 			source, _ := v.(map[string]any)
-			repository := address(at[string](source, "repoURL"))
-			if chart := at[string](source, "chart"); chart != "" {
-				repository = "the chart " + in(chart, repository) + " or its values in the Application"
+			repository := withoutLogin(valueOf[string](source, "repoURL"))
+			if chart := valueOf[string](source, "chart"); chart != "" {
+				repository = "the chart " + pathInRepository(chart, repository) + " or its values in the Application"
 			} else {
-				repository = in(at[string](source, "path"), repository)
+				repository = pathInRepository(valueOf[string](source, "path"), repository)
 			}
 			out = append(out, repository)
 		}
 		return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), ", "), ctx.Err()
 	case kustomization:
-		from := r.described(ctx, referred(u, at[map[string]any](spec, "sourceRef")))
+		from := r.described(ctx, referred(u, valueOf[map[string]any](spec, "sourceRef")))
 		if from == nil {
 			return "", ctx.Err()
 		}
-		return in(at[string](spec, "path"), address(at[string](from.Object, "spec", "url"))), ctx.Err()
+		return pathInRepository(valueOf[string](spec, "path"),
+			withoutLogin(valueOf[string](from.Object, "spec", "url"))), ctx.Err()
 	case helmRelease:
 		text := "the HelmRelease"
-		if chart := at[string](spec, "chart", "spec", "chart"); chart != "" {
+		if chart := valueOf[string](spec, "chart", "spec", "chart"); chart != "" {
 			text += " or its chart " + chart
 		}
 		for _, m := range Managed(u) { // it comes from somewhere itself
@@ -118,16 +122,16 @@ func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
 
 // referred is the key of what an object of Flux reads its manifests from.
 func referred(u *unstructured.Unstructured, reference map[string]any) engine.ObjectKey {
-	key := engine.ObjectKey{Namespace: u.GetNamespace(), Name: at[string](reference, "name")}
-	if namespace := at[string](reference, "namespace"); namespace != "" {
+	key := engine.ObjectKey{Namespace: u.GetNamespace(), Name: valueOf[string](reference, "name")}
+	if namespace := valueOf[string](reference, "namespace"); namespace != "" {
 		key.Namespace = namespace
 	}
-	key.Group, key.Kind = "source.toolkit.fluxcd.io", at[string](reference, "kind")
+	key.Group, key.Kind = "source.toolkit.fluxcd.io", valueOf[string](reference, "kind")
 	return key
 }
 
-// in is "PATH in REPOSITORY", and empty without a repository.
-func in(path, repository string) string {
+// pathInRepository is "PATH in REPOSITORY", and empty without a repository.
+func pathInRepository(path, repository string) string {
 	path = strings.Trim(strings.TrimPrefix(path, "./"), "/")
 	if path == "" || path == "." || repository == "" {
 		return repository
@@ -135,9 +139,9 @@ func in(path, repository string) string {
 	return path + " in " + repository
 }
 
-// address is that of a repository without its login and its query, which may have a token; empty where it is not
+// withoutLogin is the address of a repository without its login and its query, which may have a token; empty where it is not
 // clear what of it is the login. The user of SSH is kept, which is the same for all.
-func address(text string) string {
+func withoutLogin(text string) string {
 	text, _, _ = strings.Cut(text, "?")
 	text, _, _ = strings.Cut(text, "#")
 	scheme, rest, found := strings.Cut(text, "://")

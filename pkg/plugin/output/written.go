@@ -244,7 +244,7 @@ func (c *Conflicts) Add(w Written) {
 		return
 	}
 	for _, t := range err.Takeovers {
-		one := c.of(t)
+		one := c.conflictWith(t)
 		one.Objects++
 		for p := range t.Fields.Leaves().All() {
 			if name := engine.PathString(p); !slices.Contains(one.Fields, name) {
@@ -271,7 +271,7 @@ func ownsAny(t request.Takeover, fields []fieldpath.Path) bool {
 	})
 }
 
-func (c *Conflicts) of(t request.Takeover) *Conflict {
+func (c *Conflicts) conflictWith(t request.Takeover) *Conflict {
 	for _, known := range *c {
 		if known.Owner == t.Owner() {
 			return known

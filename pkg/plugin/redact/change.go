@@ -32,7 +32,7 @@ func Change(c *engine.Change) *engine.Change {
 		return c
 	}
 	out := *c
-	out.Before, out.After = pair(c.Before, c.After)
+	out.Before, out.After = hiddenStates(c.Before, c.After)
 	out.Target = engine.Target{Key: c.Target.Key, Object: out.Before, Origin: c.Target.Origin}
 	out.Fields, out.Steps = slices.Clone(c.Fields), slices.Clone(c.Steps)
 	states := diff.Partial{Before: partOf(out.Before), After: partOf(out.After)}
@@ -47,9 +47,9 @@ func Change(c *engine.Change) *engine.Change {
 	return &out
 }
 
-// pair hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their
+// hiddenStates hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their
 // masks.
-func pair(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
+func hiddenStates(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
 	a, b = engine.HideObject(from), engine.HideObject(to)
 	if a == nil || b == nil {
 		return a, b
@@ -103,7 +103,7 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if p = Hidden(p); !key.IsSecret() {
 		return p
 	}
-	before, after := pair(p.Before.Object(key), p.After.Object(key))
+	before, after := hiddenStates(p.Before.Object(key), p.After.Object(key))
 	out := p.WithStates(diff.PartOf(before), diff.PartOf(after))
 	for i := range out.Fields {
 		from, to := p.Contents(out.Fields[i])
@@ -180,7 +180,7 @@ func withoutNames(p diff.Partial) diff.Partial {
 			func(w fieldpath.Path) bool { return len(w) <= len(f.Path) && w.Equals(f.Path[:len(w)]) })
 		switch {
 		case at >= 0:
-			f = whole(p, f, around[at])
+			f = fieldForAll(p, f, around[at])
 		case f.SecretFrom > 0:
 			path := append(slices.Clone(f.Path[:f.SecretFrom-1]), fieldName(engine.HiddenValue))
 			f.Path, f.Kind, f.Secret, f.SecretFrom = path, engine.Replaced, true, 0
@@ -224,8 +224,8 @@ func partWithoutNames(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	return out
 }
 
-// whole is the field that stands for all fields below a path.
-func whole(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.FieldChange {
+// fieldForAll is the field that stands for all fields below a path.
+func fieldForAll(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.FieldChange {
 	_, was := diff.Lookup(map[string]any(p.Before), at)
 	_, is := diff.Lookup(map[string]any(p.After), at)
 	f.Path, f.Kind, f.Secret, f.SecretFrom = at, engine.Replaced, true, 0

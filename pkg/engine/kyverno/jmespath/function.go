@@ -38,20 +38,20 @@ func call(name string, f *function, arguments []node) node {
 			return nil, err
 		}
 		if err := f.check(args); err != nil {
-			return nil, named(name, err)
+			return nil, callError(name, err)
 		}
 		result, err := f.call(in, args)
 		if text, ok := result.(string); ok && err == nil {
 			err = limit.Size(len(text))
 		}
 		if err != nil {
-			return nil, named(name, err)
+			return nil, callError(name, err)
 		}
 		return result, in.clock.Steps(stepsOfCall)
 	}
 }
 
-func named(function string, err error) error {
+func callError(function string, err error) error {
 	var exceeded *limit.Error
 	var inner *CallError
 	if errors.As(err, &exceeded) || errors.As(err, &inner) {

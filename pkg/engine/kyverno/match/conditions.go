@@ -89,7 +89,7 @@ func (c *Conditions) lint(n policydecode.Node) {
 				continue
 			}
 			if constant, err := side.Render(nil); err == nil && one.operator.incomparable(constant) {
-				child(n, one.place).Lint("never holds: nothing can be compared with %s%s", show(constant), incomparableHint(constant))
+				child(n, one.place).Lint("never holds: nothing can be compared with %s%s", shortText(constant), incomparableHint(constant))
 			}
 		}
 		if !one.value.Static() || !one.key.Static() {
@@ -251,9 +251,9 @@ func (e *UnmetError) Error() string {
 // String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`,
 // with the message of the condition in front where it has one.
 func (f failure) String() string {
-	text := fmt.Sprintf("%s %s %s", show(f.key), f.operator, show(f.value))
+	text := fmt.Sprintf("%s %s %s", shortText(f.key), f.operator, shortText(f.value))
 	if f.written != "" {
-		text = fmt.Sprintf("%s is %s, wants %s %s", f.written, show(f.key), f.operator, show(f.value))
+		text = fmt.Sprintf("%s is %s, wants %s %s", f.written, shortText(f.key), f.operator, shortText(f.value))
 	}
 	if f.message != "" {
 		text = f.message + " (" + text + ")"
@@ -261,8 +261,8 @@ func (f failure) String() string {
 	return f.place + ": " + text
 }
 
-// show keeps long values out of messages.
-func show(value any) string {
+// shortText keeps long values out of messages.
+func shortText(value any) string {
 	const most = 80
 	text := fmt.Sprint(value)
 	switch v := value.(type) {

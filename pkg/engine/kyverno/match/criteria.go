@@ -118,7 +118,7 @@ var (
 				return joined(f.Subjects, func(s Subject) string { return s.Kind + " " + s.Name })
 			},
 			holds: func(f *Filter, c *Candidate) (bool, error) {
-				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.is), nil
+				return len(f.Subjects) == 0 || slices.ContainsFunc(f.Subjects, c.isRequester), nil
 			},
 		},
 		byRoles: boundTo("roles", func(f *Filter) []string { return f.Roles },
@@ -180,8 +180,8 @@ func (f *Filter) seenOfNamespace(c *Candidate) string {
 	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
 }
 
-// is reports whether a subject is the requesting user, or one of the user's groups.
-func (c *Candidate) is(s Subject) bool {
+// isRequester reports whether a subject is the requesting user, or one of the user's groups.
+func (c *Candidate) isRequester(s Subject) bool {
 	user := c.Request.User
 	switch s.Kind {
 	case "User":

@@ -27,13 +27,14 @@ func (o Operator) member(clock *limit.Clock, key, value any) bool {
 		isText := func(member any) bool { _, ok := member.(string); return ok }
 		exact := several && o.old()
 		return !(exact && slices.ContainsFunc(v, func(member any) bool { return !isText(member) })) &&
-			o.decide(keys, among(clock, texts(v), exact))
+			o.decide(keys, finderAmong(clock, texts(v), exact))
 	case string:
 		return o.memberOfText(clock, keys, several, v)
 	case nil, map[string]any:
 		return false
 	}
-	return several && (o == AnyIn || o == AnyNotIn) && o.decide(keys, among(clock, texts([]any{value}), false))
+	return several && (o == AnyIn || o == AnyNotIn) &&
+		o.decide(keys, finderAmong(clock, texts([]any{value}), false))
 }
 
 // memberOfText takes a string for itself, a range, or a list of strings as ConfigMaps hold them.
@@ -52,7 +53,7 @@ func (o Operator) memberOfText(clock *limit.Clock, keys []string, several bool, 
 		return o.decide(keys, within(value))
 	}
 	members, valid := listOf(value)
-	return valid && o.decide(keys, among(clock, members, !several || o.old()))
+	return valid && o.decide(keys, finderAmong(clock, members, !several || o.old()))
 }
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
@@ -69,9 +70,9 @@ func texts(list []any) []string {
 	return result
 }
 
-// among returns a function that looks for a key among members; unless it is exact, either side may be a
+// finderAmong returns a function that looks for a key among members; unless it is exact, either side may be a
 // wildcard pattern of the other.
-func among(clock *limit.Clock, members []string, exact bool) func(string) bool {
+func finderAmong(clock *limit.Clock, members []string, exact bool) func(string) bool {
 	return func(key string) bool {
 		return clock.Steps(len(members)) == nil && slices.ContainsFunc(members, func(member string) bool {
 			return key == member ||

@@ -29,12 +29,12 @@ func checkAnchors(value any, at string, depth int) error {
 	case map[string]any:
 		for _, f := range fieldsOf(v) {
 			if f.anchor != pattern.None && f.anchor != pattern.Add && f.anchor != pattern.Condition {
-				return fmt.Errorf("%s: the anchor %s is not supported in an overlay: use () or +()", join(at, f.name), f.anchor)
+				return fmt.Errorf("%s: the anchor %s is not supported in an overlay: use () or +()", joinPath(at, f.name), f.anchor)
 			}
 			if f.compares() {
 				continue
 			}
-			if err := checkAnchors(f.value, join(at, f.name), depth+1); err != nil {
+			if err := checkAnchors(f.value, joinPath(at, f.name), depth+1); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (w *writer) check(patch map[string]any, live any, at string) *ConditionErro
 	fields := fieldsOf(patch)
 	for _, f := range fields {
 		if f.anchor == pattern.Condition {
-			if failed := w.checkCondition(f, object, join(at, f.name)); failed != nil {
+			if failed := w.checkCondition(f, object, joinPath(at, f.name)); failed != nil {
 				return failed
 			}
 		}
@@ -122,7 +122,7 @@ func (w *writer) check(patch map[string]any, live any, at string) *ConditionErro
 		if f.compares() || f.anchor == pattern.Add && present {
 			continue
 		}
-		if failed := w.checkValue(f.value, value, join(at, f.name)); failed != nil {
+		if failed := w.checkValue(f.value, value, joinPath(at, f.name)); failed != nil {
 			return failed
 		}
 	}
@@ -227,14 +227,14 @@ func (w *writer) mergeMap(live, patch map[string]any, at string) map[string]any 
 			continue
 		case present && f.anchor == pattern.Add:
 			if w.why != nil && !diff.Equal(old, f.value, diff.Type{}) {
-				w.why.Add("%s is there already (%s): +() only adds", join(at, f.name), engine.BriefValue(old))
+				w.why.Add("%s is there already (%s): +() only adds", joinPath(at, f.name), engine.BriefValue(old))
 			}
 			continue
 		case f.value == nil:
-			w.why.Add("%s stays: an overlay does not delete", join(at, f.name))
+			w.why.Add("%s stays: an overlay does not delete", joinPath(at, f.name))
 			continue
 		}
-		out[f.name] = w.merge(old, f.value, join(at, f.name))
+		out[f.name] = w.merge(old, f.value, joinPath(at, f.name))
 	}
 	return out
 }
@@ -350,8 +350,8 @@ func onlyConditions(value any) bool {
 		func(f field) bool { return f.anchor != pattern.Condition })
 }
 
-// join returns the path of a field.
-func join(at, key string) string {
+// joinPath returns the path of a field.
+func joinPath(at, key string) string {
 	if at == "" {
 		return key
 	}

@@ -41,7 +41,7 @@ func (p *parser) referenced(target, place string) (value, reason string) {
 	if !ok {
 		return "", "the path leads out of the document"
 	}
-	found, ok := find(p.doc, strings.Split(inside, "/"))
+	found, ok := followPath(p.doc, strings.Split(inside, "/"))
 	if !ok {
 		return "", "no such path"
 	}
@@ -59,8 +59,8 @@ func (p *parser) referenced(target, place string) (value, reason string) {
 	return "", fmt.Sprintf("a text is needed, not %T", found)
 }
 
-// find follows a path whose names have no anchors.
-func find(value any, names []string) (any, bool) {
+// followPath follows a path whose names have no anchors.
+func followPath(value any, names []string) (any, bool) {
 	for _, name := range names {
 		switch v := value.(type) {
 		case map[string]any:

@@ -81,14 +81,14 @@ func (v *Values) decode(of subject, n policydecode.Node) {
 	f := n.Fields()
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
 		if isName(f.At(name), name) {
-			lay(nested(split(name), f.Values[name]), tree)
+			layOver(nested(split(name), f.Values[name]), tree)
 		}
 	}
 }
 
-// lay lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it
+// layOver lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it
 // alone.
-func lay(above, tree valuesTree) {
+func layOver(above, tree valuesTree) {
 	for name, value := range above {
 		mapping, isMap := value.(map[string]any)
 		if !isMap {
@@ -100,7 +100,7 @@ func lay(above, tree valuesTree) {
 			below = make(map[string]any, len(mapping))
 			tree[name] = below
 		}
-		lay(mapping, below)
+		layOver(mapping, below)
 	}
 }
 
@@ -199,7 +199,7 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 	out := valuesTree{}
 	for _, name := range slices.Sorted(maps.Keys(blocks[foreach])) {
 		if list := blocks[foreach][name]; element < len(list) {
-			lay(nested(split(name), list[element]), out)
+			layOver(nested(split(name), list[element]), out)
 		}
 	}
 	if len(out) == 0 {
@@ -242,8 +242,8 @@ func Over(base, value any) any {
 
 func over(below, above valuesTree) valuesTree {
 	out := valuesTree{}
-	lay(below, out)
-	lay(above, out)
+	layOver(below, out)
+	layOver(above, out)
 	return out
 }
 

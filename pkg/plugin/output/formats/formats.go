@@ -85,8 +85,8 @@ func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {
 	return func(o output.Options, _ string) (output.Format, error) { return structured.NewReport(o, asYAML) }
 }
 
-// of reports whether the format is one of a run with these options.
-func (f *outputFormat) of(o output.Options) bool {
+// fits reports whether the format is one of a run with these options.
+func (f *outputFormat) fits(o output.Options) bool {
 	return (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.tests || !o.Tests)
 }
 
@@ -127,7 +127,7 @@ func ForPeople(format string) bool {
 func Names(o output.Options) string { return strings.Join(namesOf(o), ", ") }
 
 func namesOf(o output.Options) []string {
-	return names(func(f *outputFormat) bool { return f.of(o) })
+	return names(func(f *outputFormat) bool { return f.fits(o) })
 }
 
 // Explains reports whether a format has a place for why a rule did what it did.
@@ -204,7 +204,7 @@ func New(format string, o output.Options) (output.Printer, error) {
 	var template string
 	var err error
 	switch {
-	case f != nil && !f.of(o), f == nil && (o.Template == "" || o.Compares || o.Tests):
+	case f != nil && !f.fits(o), f == nil && (o.Template == "" || o.Compares || o.Tests):
 		return nil, &UnknownFormatError{Format: format, Allowed: namesOf(o)}
 	case o.Tests && f.people:
 		return output.NewPrinter(human.NewTests(o, format), o.ShowSecrets), nil

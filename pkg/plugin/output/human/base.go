@@ -396,9 +396,9 @@ func (h *base) unified(diff string) []byte {
 	return p.Bytes()
 }
 
-// middle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy,
+// cutMiddle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy,
 // and the end of a path its field.
-func middle(text string, most int) string {
+func cutMiddle(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -410,8 +410,8 @@ func middle(text string, most int) string {
 // table writes rows whose columns stand in line.
 func (p *page) table(rows [][]string) { p.WriteString(wording.Table(rows)) }
 
-// filled are the texts of a row, each escaped and on one line, with another in the place of empty ones.
-func filled(texts []string, empty string) []string {
+// escapedCells are the texts of a row, each escaped and on one line, with another in the place of empty ones.
+func escapedCells(texts []string, empty string) []string {
 	for i := range texts {
 		texts[i] = cmp.Or(redact.EscapeLine(texts[i]), empty)
 	}

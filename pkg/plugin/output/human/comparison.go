@@ -199,7 +199,7 @@ func (p *Comparison) row(e output.Compared) {
 		fmt.Sprint(len(e.Fields)),
 		strings.Join(rules[compare.Old], ", "), strings.Join(rules[compare.New], ", "),
 	}
-	p.rows = append(p.rows, filled(row, "<none>"))
+	p.rows = append(p.rows, escapedCells(row, "<none>"))
 }
 
 // end prints the overview, the objects, and what the rules were exercised on.

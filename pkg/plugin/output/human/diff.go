@@ -161,8 +161,8 @@ func markdownTable(b *page, strs int, rows [][]string) {
 // cell is a code span in a table.
 func cell(text string) string { return strings.ReplaceAll(codeSpan(text), "|", `\|`) }
 
-// severity stands behind the name of a rule.
-func severity(s string) string {
+// severitySuffix stands behind the name of a rule.
+func severitySuffix(s string) string {
 	if s == "" {
 		return ""
 	}

@@ -173,7 +173,7 @@ func (h *base) parted(c *engine.Change) []*part {
 		return []*part{{Change: *c, policy: "no policy"}}
 	}
 	for i := range c.Impacts {
-		for _, p := range meant(parts, &c.Impacts[i]) {
+		for _, p := range concernedParts(parts, &c.Impacts[i]) {
 			p.Impacts = append(p.Impacts, c.Impacts[i])
 		}
 	}
@@ -218,9 +218,9 @@ func byPolicy(c *engine.Change) []*part {
 	return parts
 }
 
-// meant are the parts that an impact comes from: those with the fields that it is
+// concernedParts are the parts that an impact comes from: those with the fields that it is
 // about, or else all that change or write something.
-func meant(parts []*part, impact *engine.Impact) []*part {
+func concernedParts(parts []*part, impact *engine.Impact) []*part {
 	for _, concerned := range []func(*part) bool{
 		func(p *part) bool {
 			return len(impact.Fields) > 0 &&

@@ -111,13 +111,15 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	case len(rules) > 0 && h.markdown:
 		b.WriteString(above)
 		markdownTable(b, 1, counted(rules, Outcomes(s),
-			func(r evaluation.RuleSummary) string { return cell(wording.MergedRule(r)) + severity(r.Rule.Severity) }))
+			func(r evaluation.RuleSummary) string {
+				return cell(wording.MergedRule(r)) + severitySuffix(r.Rule.Severity)
+			}))
 	case len(rules) > 0:
 		b.table(counted(rules, Outcomes(s), func(r evaluation.RuleSummary) string {
 			if h.wide {
 				return wording.Rule(r.Rule)
 			}
-			return middle(wording.MergedRule(r), cellRule)
+			return cutMiddle(wording.MergedRule(r), cellRule)
 		}))
 	}
 	matched := 0
@@ -239,7 +241,7 @@ func (h *base) list(b *page, l reasonList) {
 		case h.markdown:
 			text = ": " + codeSpan(text)
 		case h.overview.takesOver() && l.others == otherReasons:
-			text = h.overview.short(text, t == &h.broken)
+			text = h.overview.shortReason(text, t == &h.broken)
 		}
 		b.line(Plain, fmt.Sprintf(bullet, c.N, text))
 	}

@@ -42,7 +42,7 @@ func (p *Summary) print(c *part) error {
 	var behind string
 	rules := changers(&c.Change)
 	if names := strings.Join(rules, ", "); p.byShape && len(names) > cellChanges {
-		behind = "  " + fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
+		behind = "  " + fitting(", ", len(rules), func(i int) string { return cutMiddle(rules[i], cellRule) })
 	} else if names != "" {
 		behind = "  " + names
 	}
@@ -152,10 +152,10 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 	return string(m.Code) + ": " + m.Alike()
 }
 
-// short is a reason as it is listed. A warning begins with what it comes to, and a failure ends with its cause.
-func (v *overview) short(text string, failed bool) string {
+// shortReason is a reason as it is listed. A warning begins with what it comes to, and a failure ends with its cause.
+func (v *overview) shortReason(text string, failed bool) string {
 	if failed {
-		return middle(text, lineListed)
+		return cutMiddle(text, lineListed)
 	}
 	return engine.Shorten(text, lineListed)
 }
@@ -249,7 +249,7 @@ func (p *Table) row(c *engine.Change) error {
 		texts = append([]string{c.Subject.Cluster}, texts...)
 	}
 	p.printed = true
-	return p.rows.Add(filled(texts, "<none>")...)
+	return p.rows.Add(escapedCells(texts, "<none>")...)
 }
 
 func (p *Table) headers(clusters bool) error {
@@ -285,7 +285,7 @@ func (p *Table) changedBy(c *engine.Change) string {
 	if p.wide {
 		return strings.Join(rules, ", ")
 	}
-	return fitting(", ", len(rules), func(i int) string { return middle(rules[i], cellRule) })
+	return fitting(", ", len(rules), func(i int) string { return cutMiddle(rules[i], cellRule) })
 }
 
 // fitting lists as many texts as a row has room for: one that is wider makes all rows so.
@@ -312,17 +312,17 @@ func (p *Table) change(f *engine.FieldChange) string {
 	}
 	switch f.Kind {
 	case engine.Added:
-		return "+" + path + "=" + short(f.To)
+		return "+" + path + "=" + shortValue(f.To)
 	case engine.Removed:
 		return "-" + path
 	case engine.Moved:
 		return ">" + path
 	}
-	return path + ": " + short(f.From) + " -> " + short(f.To)
+	return path + ": " + shortValue(f.From) + " -> " + shortValue(f.To)
 }
 
-// short is a value as JSON, cut where it is long.
-func short(v any) string {
+// shortValue is a value as JSON, cut where it is long.
+func shortValue(v any) string {
 	text, err := structured.MarshalLine(v)
 	if err != nil {
 		return "?"

@@ -43,7 +43,7 @@ func (p *Tests) Print(s output.Shown) error {
 				object = e.Object.String()
 			}
 			p.rows = append(p.rows,
-				filled([]string{e.Origin, wording.Rule(e.Rule), object, e.Wanted, e.Got, string(e.Verdict)}, "-"))
+				escapedCells([]string{e.Origin, wording.Rule(e.Rule), object, e.Wanted, e.Got, string(e.Verdict)}, "-"))
 			return nil
 		case e.Verdict == output.TestPassed:
 			return nil

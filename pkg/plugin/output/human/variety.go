@@ -52,7 +52,7 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 		path, value := leaf(&fields[i])
 		one := &Variety{
 			Kind: fields[i].Kind, Path: engine.PathPattern(path), Rule: fields[i].Rule,
-			Example: short(value), values: map[uint64]bool{},
+			Example: shortValue(value), values: map[uint64]bool{},
 		}
 		key := one.field() + "\t" + one.Rule.String()
 		of := v.index[key]
@@ -62,7 +62,7 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			v.all = append(v.all, of)
 		}
 		if fields[i].Kind == engine.Replaced {
-			from := short(fields[i].From)
+			from := shortValue(fields[i].From)
 			of.from = cmp.Or(of.from, from)
 			of.replacesOthers = of.replacesOthers || of.from != from
 		}
@@ -152,7 +152,7 @@ func (h *base) frequent(b *page) {
 			continue
 		}
 		rows = append(rows, []string{
-			middle(of.field(), cellPath), of.Example, middle(of.Rule.String(), cellRule), objects,
+			cutMiddle(of.field(), cellPath), of.Example, cutMiddle(of.Rule.String(), cellRule), objects,
 			values,
 		})
 	}

@@ -183,7 +183,7 @@ func (p *Writes) table(b *page) {
 			kind += "/" + r.key.Subresource
 		}
 		texts := []string{r.rule.Policy, r.rule.Rule, kind, r.key.Name, r.key.Namespace, string(r.status)}
-		rows = append(rows, append(filled(texts, "-"), r.message))
+		rows = append(rows, append(escapedCells(texts, "-"), r.message))
 	}
 	b.table(rows)
 	b.WriteString("\n")

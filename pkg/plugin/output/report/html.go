@@ -145,7 +145,7 @@ func (p *HTML) page(s *evaluation.Summary) *page {
 	}
 	out.Title = title(s)
 	for i := range s.Rules {
-		p.overview.policies.of(policyName(s.Rules[i].Rule))
+		p.overview.policies.barOf(policyName(s.Rules[i].Rule))
 	}
 	out.Charts = []chart{
 		p.overview.policies.chartOf("By policy", "Policy", "policy"),
@@ -202,7 +202,7 @@ func tiles(s *evaluation.Summary) []tile {
 }
 
 func rowOf(c *change) row {
-	out := row{change: c, Title: c.first[0].String(), Where: others(c), Warnings: c.Warnings}
+	out := row{change: c, Title: c.first[0].String(), Where: otherObjects(c), Warnings: c.Warnings}
 	if c.count > 1 || len(c.first[0].Own) > 0 {
 		out.Objects, out.ObjectsRest = c.first, c.count-len(c.first)
 	}
@@ -224,7 +224,7 @@ func rowOf(c *change) row {
 // String is "shop/web".
 func (m member) String() string { return strings.TrimPrefix(m.Namespace+"/"+m.Name, "/") }
 
-func others(c *change) string {
+func otherObjects(c *change) string {
 	if c.count == 1 {
 		return ""
 	}

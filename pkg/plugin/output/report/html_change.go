@@ -95,8 +95,8 @@ func (c *change) shape() (string, error) {
 // values are those that a field comes to have, or had, by rule, kind of change and pattern of the path.
 type values map[[3]string]map[string]bool
 
-// of returns the values of a field.
-func (v values) of(r *rule, f *field) map[string]bool {
+// ofField returns the values of a field.
+func (v values) ofField(r *rule, f *field) map[string]bool {
 	key := [3]string{r.Name, string(f.Kind), pattern(f.Path)}
 	if v[key] == nil {
 		v[key] = map[string]bool{}
@@ -246,7 +246,7 @@ func (c *change) join(m member, rules []rule) member {
 	c.namespaces[m.Namespace] = true
 	for _, r := range rules {
 		for _, f := range r.Fields {
-			c.values.of(&r, &f)[cmp.Or(f.To, f.From)] = true // as in the terminal: what it comes to have, or had
+			c.values.ofField(&r, &f)[cmp.Or(f.To, f.From)] = true // as in the terminal: what it comes to have, or had
 			if !slices.ContainsFunc(c.Rules, func(of rule) bool { return slices.Contains(of.Fields, f) }) {
 				m.Own = append(m.Own, f.String())
 			}
@@ -263,7 +263,7 @@ func (c *change) finish() {
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		for j := range r.Fields {
-			if n := len(c.values.of(r, &r.Fields[j])); n > 1 && c.count > 1 {
+			if n := len(c.values.ofField(r, &r.Fields[j])); n > 1 && c.count > 1 {
 				r.Fields[j].Values = n
 			}
 		}
@@ -327,7 +327,7 @@ type bar struct {
 	Broken  int    // objects of which not everything is known, or that would be refused
 }
 
-func (c counts) of(name string) *bar {
+func (c counts) barOf(name string) *bar {
 	if c[name] == nil {
 		c[name] = &bar{Name: name}
 	}
@@ -368,7 +368,7 @@ func (o *overview) add(c *engine.Change, findings []Finding) {
 }
 
 func (c counts) add(name string, changed, broken bool) {
-	at := c.of(name)
+	at := c.barOf(name)
 	if changed {
 		at.Changed++
 	}

@@ -74,7 +74,7 @@ func (p *MarkdownWrites) Add(object *Object) error {
 	}
 	s := p.section(worst.Verdict)
 	s.outcomes = append(s.outcomes, worst.Outcome)
-	key, text := object.Key, said(object)
+	key, text := object.Key, resultsOf(object)
 	line := "- " + human.ShortSpan(object.Name) + text
 	if s == &p.passed { // each is listed
 		key, text = engine.ObjectKey{}, line
@@ -85,8 +85,8 @@ func (p *MarkdownWrites) Add(object *Object) error {
 	return nil
 }
 
-// said is what stands behind an object in the list: its results, with the rules that each is of.
-func said(object *Object) string {
+// resultsOf is what stands behind an object in the list: its results, with the rules that each is of.
+func resultsOf(object *Object) string {
 	var messages, warnings []string
 	rules := map[string][]string{}
 	for _, f := range object.Findings {

@@ -59,7 +59,7 @@ func Describe(c *engine.Change) Object {
 		d.field(&counted[i])
 	}
 	for i := range records {
-		at := d.of(records[i].Rule)
+		at := d.findingOf(records[i].Rule)
 		d.findings[at].paths = append(d.findings[at].paths, records[i].Path)
 		add(&d.findings[at].Notes, "noted in the annotation "+engine.AppliedPatches)
 	}
@@ -79,8 +79,8 @@ type describer struct {
 	findings []Finding
 }
 
-// of is the place of a rule's finding.
-func (d *describer) of(r engine.RuleRef) int {
+// findingOf is the place of a rule's finding.
+func (d *describer) findingOf(r engine.RuleRef) int {
 	at, ok := d.places[r]
 	if !ok {
 		at = len(d.findings)
@@ -96,7 +96,7 @@ func (d *describer) step(s *engine.Step) {
 	if s.Outcome == engine.NotMatched {
 		return
 	}
-	at := d.of(s.Rule)
+	at := d.findingOf(s.Rule)
 	f := &d.findings[at]
 	f.outcomes = append(f.outcomes, s.Outcome)
 	if s.Err != nil {
@@ -128,7 +128,7 @@ func add(texts *[]string, text string) {
 }
 
 func (d *describer) field(f *engine.FieldChange) {
-	finding := &d.findings[d.of(f.Rule)]
+	finding := &d.findings[d.findingOf(f.Rule)]
 	finding.paths = append(finding.paths, f.Path)
 	finding.Changed++
 	if len(finding.Fields) < fieldsHeld {
@@ -280,17 +280,17 @@ func DescribeCompared(e output.Compared) (Object, error) {
 	for _, side := range []compare.Side{compare.New, compare.Old} {
 		for _, s := range e.Changes[side].Steps {
 			if s.Outcome != engine.NotMatched && (side == compare.New || s.Outcome.Incomplete()) {
-				d.of(s.Rule)
+				d.findingOf(s.Rule)
 			}
 			if s.Outcome.Incomplete() && s.Err != nil {
-				add(&d.findings[d.of(s.Rule)].Reasons, side.String()+": "+escaped(s.Err.Error()))
+				add(&d.findings[d.findingOf(s.Rule)].Reasons, side.String()+": "+escaped(s.Err.Error()))
 			}
 		}
 	}
 	for i := range e.Difference.Fields {
 		d.field(&e.Difference.Fields[i])
 		rules := e.Fields[i].Rules
-		at := d.of(e.Difference.Fields[i].Rule)
+		at := d.findingOf(e.Difference.Fields[i].Rule)
 		if other := rules[compare.Old]; other != (engine.RuleRef{}) && other != e.Difference.Fields[i].Rule {
 			add(&d.findings[at].Notes, "the old rule is "+escaped(wording.Rule(other)))
 		}
