@@ -12,7 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/patching"
 )
 
@@ -49,56 +48,6 @@ func TestApplyOldPatches(t *testing.T) {
 			})
 			if diff := cmp.Diff(before, any(list)); diff != "" {
 				t.Errorf("the patches were modified:\n%s", diff)
-			}
-		})
-	}
-}
-
-func jsonObject(t testing.TB, text string) map[string]any { return conformance.ReadMap(t, text) }
-
-func TestJSONPatchSharesUntouched(t *testing.T) {
-	live := jsonObject(t, `{"a": {"b": 1}, "c": {"d": {"e": 1}}}`)
-	p, err := patching.ParseJSONPatch(`[{"op": "add", "path": "/c/x", "value": 1}]`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := p.Apply(nil, live, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !diff.Shared(got["a"].(map[string]any), live["a"].(map[string]any)) {
-		t.Error("a was not touched, but is a copy")
-	}
-	if !diff.Shared(got["c"].(map[string]any)["d"].(map[string]any), live["c"].(map[string]any)["d"].(map[string]any)) {
-		t.Error("c.d was not touched, but is a copy")
-	}
-}
-
-func TestParseErrors(t *testing.T) {
-	deep := strings.Repeat("/a", 129)
-	for name, c := range map[string]struct{ patch, want string }{
-		"a single operation":     {`{op: add, path: /a, value: 1}`, "but it is a single one"},
-		"nothing":                {"", "but it is empty"},
-		"a text":                 {"remove", "but it is the value remove"},
-		"no YAML":                {"- [", "YAML or JSON"},
-		"no map":                 {"- {op: remove, path: /a}\n- 5", "operation 1: an operation must be a map"},
-		"no operation":           {"- {path: /a}", "operation 0 (/a): it has no op"},
-		"an unknown operation":   {"- {op: append, path: /a, value: 1}", "operation 0 (append /a): there is no such operation"},
-		"no path":                {"- {op: remove}", "operation 0 (remove): it has no path"},
-		"no value":               {"- {op: add, path: /a}", "operation 0 (add /a): it has no value"},
-		"no from":                {"- {op: move, path: /a}", "operation 0 (move /a): it has no from path"},
-		"no leading slash":       {"- {op: remove, path: a/b}", "must begin with /: /a/b"},
-		"no leading slash: from": {"- {op: copy, from: a, path: /b}", "from: the path must begin with /"},
-		"a slash at the end":     {"- {op: remove, path: /a/}", "empty key"},
-		"two slashes":            {"- {op: remove, path: /a//b}", "empty key"},
-		"removing the object":    {`- {op: remove, path: ""}`, "cannot change"},
-		"moving the object":      {`- {op: move, from: "", path: /a}`, "cannot be moved"},
-		"a scalar as the object": {`- {op: add, path: "", value: 1}`, "must be a map"},
-		"a path too deep":        {"- {op: remove, path: " + deep + "}", "limit of 128"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := patching.ParseJSONPatch(c.patch); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}

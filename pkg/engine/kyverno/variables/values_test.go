@@ -82,25 +82,3 @@ func TestValuesNamespaces(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-func TestValuesEmpty(t *testing.T) {
-	var v variables.Values
-	_, answered, _ := v.Answer("GET", "/version")
-	_, entry, _ := v.Entry(nil, "a", "")
-	if len(v.Given("p", "r", "o")) > 0 || v.Element("p", "r", 0, 0) != nil || v.Operation("p", "o") != "" || v.GivesElements("p", "r", "a") || answered || entry {
-		t.Error("nil gives something")
-	}
-}
-
-func TestOverKeepsItsArguments(t *testing.T) {
-	base, value := object{"a": object{"b": 1}, "c": 2}, object{"a": object{"d": 3}, "c": object{"e": 4}}
-	if diff := cmp.Diff(any(object{"a": object{"b": 1, "d": 3}, "c": object{"e": 4}}), variables.Over(base, value)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(object{"a": object{"b": 1}, "c": 2}, base); diff != "" {
-		t.Errorf("the base was modified:\n%s", diff)
-	}
-	if variables.Over("text", object{"a": 1}) == nil {
-		t.Error("a mapping does not replace a text")
-	}
-}
