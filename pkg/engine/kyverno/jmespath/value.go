@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -173,10 +172,4 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(text)
-}
-
-// ParseDuration reads a duration as Go writes it.
-func ParseDuration(text string) (time.Duration, bool) {
-	d, err := time.ParseDuration(text)
-	return d, err == nil
 }

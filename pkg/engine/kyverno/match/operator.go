@@ -208,8 +208,8 @@ func seconds(side any) (float64, bool) {
 		n, ok := jmespath.Number(side)
 		return (time.Duration(n) * time.Second).Seconds(), ok
 	}
-	d, ok := jmespath.ParseDuration(text)
-	return d.Seconds(), ok
+	d, err := time.ParseDuration(text)
+	return d.Seconds(), err == nil
 }
 
 func parseNumber(text string) (float64, bool) {

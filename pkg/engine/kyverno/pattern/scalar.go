@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
@@ -114,9 +115,9 @@ var orders = map[string][]int{"": {0}, "!": {-1, 1}, ">": {1}, ">=": {0, 1}, "<"
 // decides, so that `!5` holds for "5.0" as text although the amounts agree.
 func (t Term) holds(value any) bool {
 	if amount, ok := numberText(value); ok {
-		want, isDuration := jmespath.ParseDuration(t.Text)
-		got, also := jmespath.ParseDuration(amount)
-		if isDuration && also && slices.Contains(orders[t.Operator], cmp.Compare(got, want)) {
+		want, err := time.ParseDuration(t.Text)
+		got, other := time.ParseDuration(amount)
+		if err == nil && other == nil && slices.Contains(orders[t.Operator], cmp.Compare(got, want)) {
 			return true
 		}
 		if want, err := jmespath.ParseQuantity(t.Text); err == nil {
