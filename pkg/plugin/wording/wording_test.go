@@ -148,24 +148,3 @@ func TestWithoutName(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
-
-func TestReasons(t *testing.T) {
-	var r wording.Reasons
-	for i := range 50 {
-		key := deploymentKey("shop", fmt.Sprintf("web-%d", i))
-		r.Add(key, fmt.Sprintf("deployments.apps %q is forbidden", key.Name))
-	}
-	r.Add(deploymentKey("shop", "db"), `deployments.apps "db" is locked`)
-	want := []string{
-		`50 apps/Deployment shop/web-0, apps/Deployment shop/web-1, apps/Deployment shop/web-2 and 47 more: deployments.apps "..." is forbidden`,
-		`1 apps/Deployment shop/db: deployments.apps "db" is locked`,
-	}
-	for i, reason := range r.All() {
-		if got := fmt.Sprintf("%d %s: %s", reason.Count, reason.Names(), reason.Text); i >= len(want) || got != want[i] {
-			t.Errorf("got %s", got)
-		}
-	}
-	if len(r.All()) != len(want) {
-		t.Errorf("%d reasons", len(r.All()))
-	}
-}
