@@ -263,10 +263,7 @@ func (t *verification) withoutDryRun(why error) (Outcome, error) {
 // readAnswer records what the dry run's answer says.
 func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 	var err error
-	t.out.After = answer
-	if t.answer, err = request.Classify(t.request, answer); err != nil {
-		return &ObjectError{Key: t.key, Err: err}
-	}
+	t.out.After, t.answer = answer, request.Classify(t.request, answer)
 	t.out.Difference = t.answer.Difference
 	if t.out.Takeovers, err = request.Takeovers(t.request, answer); err != nil {
 		return &ObjectError{Key: t.key, Err: err}

@@ -219,13 +219,21 @@ func (e *Entry) Drift(now *engine.Change) *Drift {
 	var clear, masked diff.Partial
 	if now.Changed() {
 		clear = diff.PartialOf(now)
-		masked = redact.Partial(diff.PartialOf(now.ToShow()), e.Object)
+	}
+	mask := func() {
+		if now.Changed() {
+			masked = redact.Partial(diff.PartialOf(now.ToShow()), e.Object)
+		}
+	}
+	if e.Withholds() {
+		mask()
 	}
 	drifted := slices.Concat(e.Unlike(e.comparable(clear, masked)), e.unfounded(masked),
 		e.secretlyWritten(now.Before))
 	if len(drifted) == 0 {
 		return nil
 	}
+	mask()
 	shown := e.Masked()
 	d := &Drift{Object: e.Object, Planned: shown.Change(), Now: masked.Change(e.Object)}
 	slices.SortFunc(drifted, func(a, b fieldpath.Path) int { return a.Compare(b) })

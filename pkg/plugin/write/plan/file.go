@@ -186,11 +186,10 @@ func Parse(text []byte) (*Plan, error) {
 
 func decode(text []byte, into any) error {
 	err := json.Unmarshal(text, into)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return fmt.Errorf("%w or cut off: %w", ErrDamaged, err)
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil

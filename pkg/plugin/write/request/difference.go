@@ -90,11 +90,8 @@ type Answer struct {
 }
 
 // Classify compares the answer to a request with what was live and what was planned.
-func Classify(plan Request, answer *unstructured.Unstructured) (Answer, error) {
-	got, err := canonical(answer.Object)
-	if err != nil {
-		return Answer{}, fmt.Errorf("the server's answer: %w", err)
-	}
+func Classify(plan Request, answer *unstructured.Unstructured) Answer {
+	got := diff.WithoutBookkeeping(answer.Object)
 	out := Answer{AsWanted: equal(plan.Want.Object, got)}
 	live, want := plan.was, plan.Want.Object
 	if plan.builtIn() { // null is absent
@@ -102,12 +99,12 @@ func Classify(plan Request, answer *unstructured.Unstructured) (Answer, error) {
 	}
 	out.Unchanged = equal(live, got)
 	if out.AsWanted {
-		return out, nil
+		return out
 	}
 	for _, e := range diff.Edits(want, got) {
 		out.Difference = append(out.Difference, Finding{Class: plan.classOf(e), Path: e.Path})
 	}
-	return out, nil
+	return out
 }
 
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
@@ -179,12 +176,7 @@ func alike[T any](a, b string, parse func(string) (T, error), same func(x, y T) 
 	return errX == nil && errY == nil && same(x, y)
 }
 
-// canonical copies an object as the server will see it: through JSON, so that 2.0 is
-// 2, and without the server's bookkeeping.
-func canonical(object map[string]any) (map[string]any, error) {
-	return roundTrip(diff.WithoutBookkeeping(object))
-}
-
+// roundTrip copies an object as the server will see it: through JSON, so that 2.0 is 2.
 func roundTrip(object map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -195,7 +187,7 @@ func roundTrip(object map[string]any) (map[string]any, error) {
 	return copied, err
 }
 
-// equal compares canonical values.
+// equal compares values as a server has them.
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // checkIdentity returns an error unless both are the same object. A missing uid is put
@@ -267,7 +259,7 @@ func encodeStringData(object map[string]any) {
 	delete(object, "stringData")
 }
 
-// withoutNulls copies a canonical object without null map entries.
+// withoutNulls copies an object without null map entries.
 func withoutNulls(object map[string]any) map[string]any {
 	out := make(map[string]any, len(object))
 	for k, v := range object {

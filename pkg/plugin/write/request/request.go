@@ -166,11 +166,8 @@ func newRequest(in Input) (Request, error) {
 	if err := checkIdentity(in.Live, in.After); err != nil {
 		return r, err
 	}
-	was, err := canonical(in.Live.Object)
-	if err != nil {
-		return r, fmt.Errorf("live object: %w", err)
-	}
-	want, err := canonical(in.After.Object)
+	was := diff.WithoutBookkeeping(in.Live.Object) // as the server sent it
+	want, err := roundTrip(diff.WithoutBookkeeping(in.After.Object))
 	if err != nil {
 		return r, fmt.Errorf("changed object: %w", err)
 	}
