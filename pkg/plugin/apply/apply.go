@@ -488,7 +488,14 @@ func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun
 	if c.Flags().Changed("journal") {
 		return nil, nil, errors.New("--journal cannot be used with --resume, which continues the journal that it names")
 	}
-	j, writer, err := f.openForResume()
+	var j *journal.Journal
+	var writer *journal.Writer
+	var err error
+	if f.Rehearses() { // a dry run does not write to it
+		j, err = journal.Read(f.Resume)
+	} else {
+		j, writer, err = journal.Resume(f.Resume)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -542,13 +549,4 @@ func (f *Flags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.Journ
 		return fmt.Errorf("journal %s: %w", j.Path, err)
 	}
 	return nil
-}
-
-// openForResume reads a journal; a dry run does not write to it.
-func (f *Flags) openForResume() (*journal.Journal, *journal.Writer, error) {
-	if f.Rehearses() {
-		j, err := journal.Read(f.Resume)
-		return j, nil, err
-	}
-	return journal.Resume(f.Resume)
 }

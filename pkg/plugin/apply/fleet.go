@@ -195,7 +195,7 @@ func (m *WrittenCluster) run(ctx context.Context, run ClusterRun) int {
 	}
 	if err != nil {
 		if m.row.Problem == "" {
-			m.row.Problems, m.row.Problem = 1, process.ConnectionError(err).Error()
+			m.row.Problems, m.row.Problem = 1, process.Message(err)
 		}
 		process.PrintError(m.fleet.errOut, run.name()+": ", err)
 	}
@@ -235,7 +235,7 @@ func (m *WrittenCluster) count(e output.Event) {
 		row.Pods = e.Restarts.Pods
 	case output.Problem:
 		if row.Problems++; row.Problem == "" {
-			row.Problem = process.ConnectionError(e.Err).Error()
+			row.Problem = process.Message(e.Err)
 		}
 	case output.Written:
 		row.Objects++

@@ -53,7 +53,8 @@ func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory,
 	}
 	x = w.Executor(&f.Write, p.written)
 	x.OnVerified = func() error { return output.Flush(p.Shown) }
-	x.NotTried, x.ShowDrift = p.notTried, factory.DriftPrinter(options, w.Streams.ErrOut)
+	x.NotTried = func(r *write.Result) error { return p.Reports.Print(output.Written{Result: r}) }
+	x.ShowDrift = factory.DriftPrinter(options, w.Streams.ErrOut)
 	return p, x, err
 }
 
@@ -63,11 +64,6 @@ func (p Printers) Print(e output.Event) error { return output.Tee(p.Reports, p.S
 
 // written prints the outcome of an object that was to be written.
 func (p Printers) written(r *write.Result) error { return p.Print(output.Written{Result: r}) }
-
-// notTried adds an object to the reports that the run did not come to.
-func (p Printers) notTried(r *write.Result) error {
-	return p.Reports.Print(output.Written{Result: r})
-}
 
 // WriteReports adds the error that ended a run to its reports, unless their objects have it
 // already, writes the reports, and returns the exit code and error of the run. Reports that

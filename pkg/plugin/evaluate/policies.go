@@ -152,14 +152,17 @@ func (p *Policies) Wants() func(error) bool {
 // kinds returns the kinds of the policies, without those of what policies read.
 func (p *Policies) kinds() sets.Set[string] {
 	kinds := sets.New[string]()
-	for _, doc := range p.Documents {
-		for _, d := range p.Dialects {
-			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
-				kinds.Insert(doc.Key.Kind)
-			}
-		}
+	for _, doc := range p.documents() {
+		kinds.Insert(doc.Key.Kind)
 	}
 	return kinds
+}
+
+// documents returns those of the policies, without what policies read.
+func (p *Policies) documents() []engine.Document {
+	return slices.DeleteFunc(slices.Clone(p.Documents), func(d engine.Document) bool {
+		return engine.RoleOf(d.Key.GroupKind, p.Dialects) != engine.Policy
+	})
 }
 
 // policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no
@@ -218,12 +221,8 @@ func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 // their own.
 func (p *Policies) read() sets.Set[string] {
 	names := sets.New[string]()
-	for _, d := range p.Dialects {
-		for _, doc := range p.Of(d) {
-			if d.Accepts(doc.Key.GroupKind) == engine.Policy {
-				names.Insert(doc.Names()...)
-			}
-		}
+	for _, doc := range p.documents() {
+		names.Insert(doc.Names()...)
 	}
 	return names
 }

@@ -43,19 +43,6 @@ func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]by
 			return nil, errors.New("caBundle holds no PEM certificate")
 		}
 	}
-	request, err := newRequest(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	response, err := transport.NewClient(roots, cmp.Or(c.Timeout, defaultServiceTimeout)).Do(request)
-	if err != nil {
-		return nil, transport.Cause(err)
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing was written
-	return read(response)
-}
-
-func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, error) {
 	u, err := url.Parse(r.URL)
 	switch {
 	case err != nil:
@@ -68,14 +55,17 @@ func newRequest(ctx context.Context, r engine.RemoteRequest) (*http.Request, err
 		return nil, err
 	}
 	for name, values := range r.Header {
-		for _, value := range values {
-			request.Header.Add(name, value)
-		}
+		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	if r.Method == http.MethodPost && request.Header.Get("Content-Type") == "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	return request, nil
+	response, err := transport.NewClient(roots, cmp.Or(c.Timeout, defaultServiceTimeout)).Do(request)
+	if err != nil {
+		return nil, transport.Cause(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing was written
+	return read(response)
 }
 
 func read(response *http.Response) ([]byte, error) {

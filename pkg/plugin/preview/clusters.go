@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -37,7 +38,10 @@ func ReadClusters(w *factory.Fleet, chosen *flags.Contexts,
 		}
 		m.Run = func(ctx context.Context, m *factory.Member) (int, error) {
 			code, err := run(ctx, m, at)
-			return code, process.ConnectionError(err)
+			if utilnet.IsConnectionRefused(err) {
+				err = errors.New(process.Message(err))
+			}
+			return code, err
 		}
 	}
 	return &ClusterRuns{factory: w, FleetRun: all}

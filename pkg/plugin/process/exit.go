@@ -166,15 +166,6 @@ func Interrupted(err error) bool {
 	return errors.Is(err, write.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &exceeded)
 }
 
-// ConnectionError returns an error as Message words it where a server refuses connections, and any other as it
-// is.
-func ConnectionError(err error) error {
-	if utilnet.IsConnectionRefused(err) {
-		return errors.New(Message(err))
-	}
-	return err
-}
-
 // Runner is a run on one cluster or on several.
 type Runner interface {
 	Run(ctx context.Context) (int, error)

@@ -69,7 +69,9 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 				return nil, ErrInterrupted
 			}
 			if missed := x.missedTarget(batch[i]); missed != nil {
-				return x.holdBack(batch[i], missed.Key.Named())
+				r := batch[i].verified.Result
+				r.because(Failed, &HeldBackError{Target: missed.Key.Named()})
+				return &r, x.Writer.outcome(batch[i].verified, &r)
 			}
 			return x.writeOne(hard, batch[i])
 		},
@@ -82,13 +84,6 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 			return broken != nil || tooManyFailures()
 		})
 	return errors.Join(err, broken)
-}
-
-// holdBack leaves an object as it is, because of a change that it triggers.
-func (x *Executor) holdBack(t *Task, target engine.ObjectKey) (*Result, error) {
-	r := t.verified.Result
-	r.because(Failed, &HeldBackError{Target: target})
-	return &r, x.Writer.outcome(t.verified, &r)
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
