@@ -272,8 +272,8 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	evaluate.Policies, evaluate.Objects.None, evaluate.Quiet = flags.Policies{
 		Paths: paths, FromCluster: installed,
 	}, !installed, true
-	w, err := factory.Open(&evaluate, genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, false,
-		false)
+	evaluate.Streams = genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}
+	w, err := factory.Open(&evaluate, false, false)
 	if err != nil {
 		return nil, nothing
 	}

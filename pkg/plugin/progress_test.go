@@ -45,12 +45,13 @@ func testProgressOfVariants(t *testing.T) {
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	evaluate := flags.NewEvaluate(genericclioptions.NewConfigFlags(false))
+	evaluate.Streams = streams
 	f := compare.Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(), Variants: flags.Variants{Variants: 200, Seed: 1}}
 	f.Policies.Paths, f.With = []string{filepath.Join(dir, "old.yaml")}, []string{filepath.Join(dir, "new.yaml")}
 	f.Objects.Filenames = []string{filepath.Join(dir, "pods.yaml")}
-	c := compare.NewCommand(evaluate, "kubectl mutate", streams)
+	c := compare.NewCommand(evaluate, "kubectl mutate")
 	c.SetContext(t.Context())
-	o, err := f.ToOptions(c, nil, streams)
+	o, err := f.ToOptions(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

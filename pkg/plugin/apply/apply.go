@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -58,7 +57,7 @@ type Options struct {
 }
 
 // NewCommand is `apply-existing`: it makes the changes that preview shows.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Record: flags.Record{PlanMaxAge: plan.DefaultMaxAge}, Contexts: flags.NewContexts(), Events: true}
 	f.Evaluate, f.Write, f.Output = evaluate, flags.NewWrite(), flags.NewOutput(formats.Summary)
 	c := &cobra.Command{
@@ -129,10 +128,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s apply-existing --resume latest`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
-				return process.Exit(f.watch(c, args, streams))
+				return process.Exit(f.watch(c, args))
 			}
 			write.AnnounceWrites(c.Context())
-			return process.RunE(c.Context())(f.runner(c, args, streams))
+			return process.RunE(c.Context())(f.runner(c, args))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -165,14 +164,12 @@ var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an 
 var errOffline = errors.New("apply-existing writes to a cluster: -f/--filename and -k/--kustomize work with preview only (its -o manifests prints the changed objects)")
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	if err := f.check(c); err != nil {
 		return nil, err
 	}
 	if f.Record.Given() {
-		return f.recordedOptions(c, args, streams)
+		return f.recordedOptions(c, args)
 	}
 	request, err := f.Objects.Request()
 	if err != nil {
@@ -181,7 +178,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string,
 	if request.Open() {
 		request.Operation = engine.OperationUpdate // rules for new objects run only when that is asked for
 	}
-	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
@@ -369,9 +366,7 @@ func (o *Options) recordEvents(ctx context.Context, t *write.Task, r *write.Resu
 func (o *Options) count(t *write.Task, r *write.Result) { o.Metrics.Written(r, t.Rules) }
 
 // recordedOptions returns the options of a run that a plan or a journal describes.
-func (f *Flags) recordedOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (_ *Options, err error) {
+func (f *Flags) recordedOptions(c *cobra.Command, args []string) (_ *Options, err error) {
 	if f.Cluster == nil || !f.Cluster.shown { // else the plan is of these very flags
 		if err := f.Record.Check(c.Flags(), args, false); err != nil {
 			return nil, err
@@ -388,7 +383,7 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string,
 			return nil, err
 		}
 	}
-	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -34,18 +33,15 @@ type Contexts struct {
 	*preview.Options
 	flags   *Flags
 	command *cobra.Command
-	streams genericiooptions.IOStreams
 	dir     string // of the plans and journals
 }
 
 // toFleet returns the options of an apply-existing on several clusters.
-func (f *Flags) toFleet(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (_ *Contexts, err error) {
+func (f *Flags) toFleet(c *cobra.Command, args []string) (_ *Contexts, err error) {
 	if err := errors.Join(f.Write.Validate(), f.checkContexts(c)); err != nil {
 		return nil, err
 	}
-	o := &Contexts{flags: f, command: c, streams: streams}
+	o := &Contexts{flags: f, command: c}
 	if o.dir, err = f.fleetDirectory(); err != nil {
 		return nil, err
 	}
@@ -56,9 +52,9 @@ func (f *Flags) toFleet(c *cobra.Command, args []string,
 	first.Metrics = "" // what is written is counted with it
 	if !formats.ForPeople(f.Output.Format) ||
 		slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
-		first.Output.Format, first.Output.Query, streams.Out = formats.Summary, "", streams.ErrOut
+		first.Output.Format, first.Output.Query, first.Streams.Out = formats.Summary, "", f.Streams.ErrOut
 	}
-	if o.Options, err = first.ToOptions(c, args, streams); err != nil {
+	if o.Options, err = first.ToOptions(c, args); err != nil {
 		return nil, errors.Join(err, o.remove())
 	}
 	return o, nil
@@ -104,7 +100,7 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 		return process.ExitNothing, errors.Join(err, o.remove())
 	}
 	f := o.flags
-	all, err := f.NewWriteFleet(o.command, runs, "", false, o.streams)
+	all, err := f.NewWriteFleet(o.command, runs, "", false)
 	if err != nil {
 		return process.ExitNothing, errors.Join(err, o.remove())
 	}
@@ -128,7 +124,7 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 	f := o.flags
 	var broken []string
 	for i, m := range o.Clusters.Members {
-		run, err := f.planned(o.command, filepath.Join(o.dir, plan.FileName(i+1, m.Name)), o.streams)
+		run, err := f.planned(o.command, filepath.Join(o.dir, plan.FileName(i+1, m.Name)))
 		if err != nil {
 			return nil, write.NothingWritten(err)
 		}
@@ -145,15 +141,13 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 	if len(broken) > 0 && f.OnError != flags.ContinueOnError {
 		return nil, fmt.Errorf("nothing was written: %s; leave such clusters out of --contexts, or write to the others with --on-error continue", strings.Join(broken, ", "))
 	}
-	return runs, f.confirmFleet(ctx, runs, o.streams.In, o.ErrOut)
+	return runs, f.confirmFleet(ctx, runs, o.ErrOut)
 }
 
 // confirmFleet asks once about the runs on all clusters. Where there are more objects on one of them than
 // --max-changes, their total has to be typed.
-func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, in io.Reader,
-	errOut io.Writer,
-) error {
-	prompt := write.NewPrompt(in, errOut, cluster.Info{})
+func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, errOut io.Writer) error {
+	prompt := write.NewPrompt(f.Streams.In, errOut, cluster.Info{})
 	prompt.Yes = f.Yes
 	objects, most := 0, f.Options.MaxChanges
 	var where, many []string

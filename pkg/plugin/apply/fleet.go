@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -71,11 +70,11 @@ type WriteFlags struct {
 
 // NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about all of
 // them at first if it asks. Its runs share what is printed of all of them.
-func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string, asks bool,
-	streams genericiooptions.IOStreams,
+func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string,
+	asks bool,
 ) (*Fleet, error) {
 	f.Policies.Recorded = true // each run has its own
-	w, err := factory.OpenShared(&f.Evaluate, streams, f.Output.ShowSecrets)
+	w, err := factory.OpenShared(&f.Evaluate, f.Output.ShowSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +100,7 @@ func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume s
 		}
 	}
 	if asks {
-		out.confirm = func(ctx context.Context) error { return f.confirmFleet(ctx, runs, streams.In, out.errOut) }
+		out.confirm = func(ctx context.Context) error { return f.confirmFleet(ctx, runs, out.errOut) }
 	}
 	out.overview, err = formats.New(formats.Summary, options)
 	return out, err
@@ -262,19 +261,17 @@ func CheckDirectory(c *cobra.Command) error {
 }
 
 // runner returns what apply-existing does: on one cluster, or on several.
-func (f *Flags) runner(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (process.Runner, error) {
+func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) {
 	if err := errors.Join(f.Contexts.Check(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format,
 		preview.WatchFormats()...)); err != nil {
 		return nil, err
 	}
 	if f.Contexts.Given() {
-		return f.toFleet(c, args, streams)
+		return f.toFleet(c, args)
 	}
 	dir := f.Plan + f.Resume
 	if !f.Record.Given() || !plan.IsDirectory(dir) {
-		return f.ToOptions(c, args, streams)
+		return f.ToOptions(c, args)
 	}
 	err := errors.Join(f.Write.Validate(), CheckDirectory(c), f.Record.Check(c.Flags(), args, true),
 		flags.CheckFiles(c.Flags()))
@@ -287,21 +284,19 @@ func (f *Flags) runner(c *cobra.Command, args []string,
 	}
 	var runs []ClusterRun
 	for _, path := range files {
-		run, err := f.planned(c, path, streams)
+		run, err := f.planned(c, path)
 		if err != nil {
 			return nil, fmt.Errorf("nothing was written: %w", err)
 		}
 		runs = append(runs, run)
 	}
 	asks := f.Resume != "" // else the plans were reviewed
-	return f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), asks, streams)
+	return f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), asks)
 }
 
 // planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
 // journal ends.
-func (f *Flags) planned(c *cobra.Command, path string,
-	streams genericiooptions.IOStreams,
-) (ClusterRun, error) {
+func (f *Flags) planned(c *cobra.Command, path string) (ClusterRun, error) {
 	p, err := plan.LoadOwn(path)
 	if err != nil {
 		return ClusterRun{}, err
@@ -313,7 +308,7 @@ func (f *Flags) planned(c *cobra.Command, path string,
 	out := ClusterRun{Context: p.Cluster.Context, Writes: write.FromPlan(p,
 		path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
 		one.Cluster = m
-		return one.ToOptions(c, nil, streams)
+		return one.ToOptions(c, nil)
 	}}
 	switch {
 	case p.Problem != "":

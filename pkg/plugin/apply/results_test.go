@@ -98,7 +98,7 @@ func TestReportsAreWholeIfNothingCanBeShown(t *testing.T) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
-	if err := errors.Join(p.notTried(&write.Result{Key: left, Outcome: write.NotTried}), reports.Close()); err != nil {
+	if err := errors.Join(reports.Print(output.Written{Result: &write.Result{Key: left, Outcome: write.NotTried}}), reports.Close()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
@@ -46,7 +45,7 @@ type watchJournal struct {
 }
 
 // watch is an apply-existing that goes on.
-func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (int, error) {
+func (f *Flags) watch(c *cobra.Command, args []string) (int, error) {
 	if err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
@@ -56,14 +55,14 @@ func (f *Flags) watch(c *cobra.Command, args []string, streams genericiooptions.
 	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected, f.Watches = flags.ContinueOnError, 0, true, true
 	record := &watchJournal{}
 	w.Open = func() (*preview.Watched, error) {
-		o, err := f.ToOptions(c, args, streams)
+		o, err := f.ToOptions(c, args)
 		if err != nil {
 			return nil, err
 		}
 		o.Metrics, o.Counts = w.Metering, w.Metering.Run
 		return (&watchWrites{Flags: f, Watcher: w, command: c, args: args, by: o, journal: record}).watched()
 	}
-	return w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch, streams))
+	return w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch))
 }
 
 // watched compiles the policies of an apply-existing that goes on.

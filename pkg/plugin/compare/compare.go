@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -44,7 +43,7 @@ type Options struct {
 }
 
 // NewCommand is `compare`: whether two sets of policies do the same.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts()}
 	c := &cobra.Command{
 		Use:   "compare -p OLD --with NEW [TYPE [NAME ...] | TYPE/NAME ...]",
@@ -88,7 +87,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# For a pipeline: a rule that is derived, and that no object exercises, is an error as well
 			%[1]s compare -p old/ --with new/ -f deploy/ -R --strict --report junit=compare.xml`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args))
 		},
 	}
 	f.AddInputFlags(c.Flags())
@@ -144,14 +143,12 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, erro
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	request, sides, err := f.check(c)
 	if err != nil {
 		return nil, err
 	}
-	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets, f.With...)
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, f.Output.ShowSecrets, f.With...)
 	if err != nil {
 		return nil, err
 	}

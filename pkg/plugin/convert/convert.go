@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/yaml"
 
@@ -70,7 +69,7 @@ type Options struct {
 }
 
 // NewCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		Evaluate: evaluate, To: string(convert.MutatingPolicy),
 		Variants: flags.Variants{Variants: defaultConvertVariants},
@@ -112,7 +111,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# What is installed, as policies of Kubernetes itself where they can say it
 			%[1]s convert --from-cluster -A --to auto -o new/`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args))
 		},
 	}
 	f.AddInputFlags(c.Flags())
@@ -126,9 +125,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	request, err := f.Objects.Request()
 	if err != nil {
 		return nil, err
@@ -149,7 +146,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string,
 	// Without a word about objects no cluster is needed.
 	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 &&
 		!f.Objects.AllNamespaces && f.Objects.Namespaces == nil && !c.Flags().Changed("namespace")
-	w, err := factory.Open(&f.Evaluate, streams, false, false)
+	w, err := factory.Open(&f.Evaluate, false, false)
 	if err != nil {
 		return nil, err
 	}

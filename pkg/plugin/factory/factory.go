@@ -53,10 +53,8 @@ type Factory struct {
 
 // Open makes a Factory for the flags, with a client that can only read unless the command
 // writes, or with none if the objects are manifests. It sends no request.
-func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecrets,
-	writes bool,
-) (*Factory, error) {
-	f, err := OpenShared(evaluate, streams, showSecrets)
+func Open(evaluate *flags.Evaluate, showSecrets, writes bool) (*Factory, error) {
+	f, err := OpenShared(evaluate, showSecrets)
 	if err != nil || evaluate.Objects.Offline() {
 		return f, err
 	}
@@ -64,15 +62,13 @@ func Open(evaluate *flags.Evaluate, streams genericiooptions.IOStreams, showSecr
 }
 
 // OpenShared makes a Factory for what the runs on several clusters share. It has no client.
-func OpenShared(evaluate *flags.Evaluate, streams genericiooptions.IOStreams,
-	showSecrets bool,
-) (*Factory, error) {
+func OpenShared(evaluate *flags.Evaluate, showSecrets bool) (*Factory, error) {
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
 	}
 	f := &Factory{
-		Evaluate: evaluate, Streams: streams, stdout: streams.Out, ShowSecrets: showSecrets,
-		reader: &input.Reader{Stdin: streams.In},
+		Evaluate: evaluate, Streams: evaluate.Streams, stdout: evaluate.Streams.Out, ShowSecrets: showSecrets,
+		reader: &input.Reader{Stdin: evaluate.Streams.In},
 	}
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut

@@ -39,18 +39,18 @@ type Fleet struct {
 
 // OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two
 // that would evaluate the same objects are one. More are paths that each run reads beside those of the flags.
-func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, streams genericiooptions.IOStreams,
-	showSecrets bool, more ...string,
+func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, showSecrets bool,
+	more ...string,
 ) (*Fleet, error) {
 	if !chosen.Given() {
-		one, err := Open(evaluate, streams, showSecrets, false)
+		one, err := Open(evaluate, showSecrets, false)
 		return &Fleet{Factory: one}, err
 	}
-	shared, err := OpenShared(evaluate, streams, showSecrets)
+	shared, err := OpenShared(evaluate, showSecrets)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{Factory: shared, terminal: printers.IsTerminal(streams.ErrOut)}
+	f := &Fleet{Factory: shared, terminal: printers.IsTerminal(evaluate.Streams.ErrOut)}
 	config, err := evaluate.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
@@ -37,7 +36,7 @@ var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
 }
 
 // NewCommand is `fix`: the changes of a preview, in the files that the objects come from.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate}
 	c := &cobra.Command{
 		Use:        "fix (-f FILE|DIRECTORY | -k OVERLAY)",
@@ -83,7 +82,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s fix -p policy.yaml -f deploy/ -R --write`, name)),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o, err := f.toOptions(c.Context(), streams)
+			o, err := f.toOptions(c.Context())
 			if err != nil {
 				return err
 			}
@@ -108,7 +107,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // toOptions returns the options for the flags.
-func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStreams) (*options, error) {
+func (f *Flags) toOptions(ctx context.Context) (*options, error) {
 	switch {
 	case len(f.Objects.Filenames) == 0 && f.Objects.Kustomize == "":
 		return nil, errors.New("no manifests: name them with -f/--filename, or an overlay with -k/--kustomize")
@@ -118,13 +117,13 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
 	}
 	f.Annotate = false // the annotation is for what a cluster has
-	w, err := factory.OpenShared(&f.Evaluate, streams, false)
+	w, err := factory.OpenShared(&f.Evaluate, false)
 	if err != nil {
 		return nil, err
 	}
 	var stdin []byte
 	if slices.Contains(f.Policies.Paths, "-") {
-		if stdin, err = io.ReadAll(streams.In); err != nil {
+		if stdin, err = io.ReadAll(f.Streams.In); err != nil {
 			return nil, err
 		}
 	}
@@ -141,15 +140,15 @@ func (f *Flags) toOptions(ctx context.Context, streams genericiooptions.IOStream
 		}
 	}
 	o := &options{
-		overlay: over, since: since, Flags: f, Out: streams.Out, ErrOut: w.Streams.ErrOut,
+		overlay: over, since: since, Flags: f, Out: f.Streams.Out, ErrOut: w.Streams.ErrOut,
 		roots: f.Objects.Filenames, files: map[string]*manifest{},
 	}
 	o.open = func(errOut io.Writer) (*factory.Factory, error) {
 		evaluate := f.Evaluate
 		evaluate.Quiet = f.Quiet || errOut == io.Discard
-		return factory.OpenShared(&evaluate,
-			genericiooptions.IOStreams{In: bytes.NewReader(stdin), Out: streams.Out, ErrOut: errOut}, false)
+		evaluate.Streams.In, evaluate.Streams.ErrOut = bytes.NewReader(stdin), errOut
+		return factory.OpenShared(&evaluate, false)
 	}
-	o.first = streams.ErrOut
+	o.first = f.Streams.ErrOut
 	return o, nil
 }

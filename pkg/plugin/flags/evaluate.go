@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
@@ -29,8 +30,9 @@ type Evaluate struct {
 	// Expand also evaluates the Pods that controllers would create for workloads.
 	Expand bool
 	// Quiet leaves out progress, notices and warnings on standard error.
-	Quiet  bool
-	Config *genericclioptions.ConfigFlags
+	Quiet   bool
+	Config  *genericclioptions.ConfigFlags
+	Streams genericiooptions.IOStreams
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -37,7 +36,7 @@ type Flags struct {
 }
 
 // NewCommand is `job`: the manifests of a Job that runs the program in the cluster.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		Evaluate: evaluate, Write: flags.NewWrite(), Output: formats.YAML,
 		Spec: Spec{Name: "kubectl-mutate", Image: process.Image(), Shards: 1},
@@ -69,7 +68,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# Keep to a namespace: without a ClusterRole for its objects
 			%[1]s job deployments -p policy.yaml --all-namespaces=false -n shop`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.Exit(f.run(c.Context(), c.Flags(), args, streams))
+			return process.Exit(f.run(c.Context(), c.Flags(), args))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -154,9 +153,7 @@ func guardFlags() *pflag.FlagSet {
 
 // run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
 // run would leave out, and returns the exit code. Args are the types and names that the user typed.
-func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
-	streams genericiooptions.IOStreams,
-) (int, error) {
+func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (int, error) {
 	if err := f.Validate(typed); err != nil {
 		return process.ExitNothing, err
 	}
@@ -181,7 +178,7 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
 	if f.Apply {
 		r.For = string(permission.Apply)
 	}
-	found, needs, more, err := r.Needs(ctx, args, kept, streams)
+	found, needs, more, err := r.Needs(ctx, args, kept)
 	if err != nil {
 		return process.ExitNothing, err
 	}
@@ -196,14 +193,14 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string,
 		return process.ExitNothing, err
 	}
 	notes = slices.Concat(notes, more, others)
-	broken := rbac.PrintBroken(&found, "the run would be incomplete", streams.ErrOut)
+	broken := rbac.PrintBroken(&found, "the run would be incomplete", f.Streams.ErrOut)
 	if f.Apply && broken > 0 {
 		return process.ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(broken, "error"))
 	}
 	if !f.Quiet {
-		rbac.PrintNotes(notes, streams.ErrOut)
+		rbac.PrintNotes(notes, f.Streams.ErrOut)
 	}
-	return rbac.PrintManifests(f.Output, objects, notes, broken, streams.Out)
+	return rbac.PrintManifests(f.Output, objects, notes, broken, f.Streams.Out)
 }
 
 // command is what is run, with the flags that it has in common with job.

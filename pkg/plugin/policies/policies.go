@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/catalog"
@@ -27,7 +26,7 @@ type Flags struct {
 }
 
 // NewCommand is `policies`: a description of the policies, without objects.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Contexts: flags.NewContexts(), Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
@@ -72,10 +71,10 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 				return &formats.UnknownFormatError{Format: f.Output, Allowed: catalog.Formats()}
 			}
 			if f.Contexts.Given() {
-				return process.Exit(f.fleet(c.Context(), streams))
+				return process.Exit(f.fleet(c.Context()))
 			}
 			f.Quiet, f.Objects.None = true, !f.Policies.FromCluster
-			w, err := factory.Open(&f.Evaluate, streams, false, false)
+			w, err := factory.Open(&f.Evaluate, false, false)
 			if err != nil {
 				return err
 			}
@@ -83,7 +82,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			if err != nil {
 				return err
 			}
-			return process.Exit(describedCode(&found), catalog.Print(streams.Out, f.Output, found.List))
+			return process.Exit(describedCode(&found), catalog.Print(f.Streams.Out, f.Output, found.List))
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -106,9 +105,9 @@ func describedCode(d *factory.Described) int {
 }
 
 // fleet lists the policies of several clusters, and returns the exit code.
-func (f *Flags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
+func (f *Flags) fleet(ctx context.Context) (int, error) {
 	f.Objects.AllNamespaces = true
-	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, false)
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, false)
 	if err != nil {
 		return process.ExitNothing, err
 	}
@@ -135,5 +134,5 @@ func (f *Flags) fleet(ctx context.Context, streams genericiooptions.IOStreams) (
 		}
 	}
 	return code,
-		errors.Join(runs.Interrupted, catalog.Print(streams.Out, f.Output, catalog.Join(clusters, lists)))
+		errors.Join(runs.Interrupted, catalog.Print(f.Streams.Out, f.Output, catalog.Join(clusters, lists)))
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
@@ -12,7 +11,7 @@ import (
 
 func TestNextCommandStandardInput(t *testing.T) {
 	root := &cobra.Command{Use: "kubectl-mutate"}
-	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate")
 	root.AddCommand(c)
 	if err := c.ParseFlags([]string{"-p", "policy.yaml", "-p", "-"}); err != nil {
 		t.Fatal(err)
@@ -34,7 +33,7 @@ func TestNextCommandStandardInput(t *testing.T) {
 // What is written in a cluster is set back where something else keeps it: the manifests are to change.
 func TestFixCommand(t *testing.T) {
 	root := &cobra.Command{Use: "kubectl-mutate"}
-	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	c := NewCommand(flags.NewEvaluate(flags.NewConfig(nil)), "kubectl-mutate")
 	root.AddCommand(c)
 	if err := c.ParseFlags([]string{"-p", "my policies/", "-A", "--skip", "a/b", "-o", "summary"}); err != nil {
 		t.Fatal(err)

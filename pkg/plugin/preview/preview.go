@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -77,7 +76,7 @@ type Options struct {
 }
 
 // NewCommand is `preview`: what would change, without changing it.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		Evaluate: evaluate, Output: flags.NewOutput(formats.Diff), Contexts: flags.NewContexts(),
 		ExitCode: true,
@@ -149,9 +148,9 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			%[1]s preview -p policy.yaml -k overlays/prod`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
-				return process.Exit(f.watch(c, args, streams))
+				return process.Exit(f.watch(c, args))
 			}
-			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args))
 		},
 	}
 	f.addFlags(c.Flags())
@@ -179,14 +178,12 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	request, err := f.check(c)
 	if err != nil {
 		return nil, err
 	}
-	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, streams, f.Output.ShowSecrets)
+	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, f.Output.ShowSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -444,9 +441,7 @@ func (s *planSaver) save(summary evaluation.Summary, r *evaluate.Run, errOut io.
 
 // NewExplainCommand is `explain`: what each rule does with an object, and why. It
 // is a preview of named objects with the reason of every rule.
-func NewExplainCommand(evaluate flags.Evaluate, name string,
-	streams genericiooptions.IOStreams,
-) *cobra.Command {
+func NewExplainCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{
 		Use:   "explain (TYPE/NAME ... | TYPE NAME ... | -f FILE)",
@@ -477,7 +472,7 @@ func NewExplainCommand(evaluate flags.Evaluate, name string,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args))
 		},
 	}
 	f.AddFlags(c.Flags())

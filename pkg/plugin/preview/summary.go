@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -29,9 +28,7 @@ type SummaryFlags struct {
 }
 
 // NewSummaryCommand is `summary`: what the reports in the cluster say.
-func NewSummaryCommand(evaluate flags.Evaluate, name string,
-	streams genericiooptions.IOStreams,
-) *cobra.Command {
+func NewSummaryCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := SummaryFlags{Evaluate: evaluate, Reports: "policyreport", Output: formats.Table}
 	f.Objects.AllNamespaces = true
 	c := &cobra.Command{
@@ -64,7 +61,7 @@ func NewSummaryCommand(evaluate flags.Evaluate, name string,
 			if len(f.Objects.Namespaces) > 0 && c.Flags().Changed("all-namespaces") {
 				return errors.New("only one of -A/--all-namespaces and --namespaces can be used")
 			}
-			return process.Exit(f.Run(c.Context(), streams))
+			return process.Exit(f.Run(c.Context()))
 		},
 	}
 	c.Flags().StringVar(&f.Reports, "write-reports", f.Reports, "The reports, as for preview: FORMAT or FORMAT=NAME.")
@@ -78,7 +75,7 @@ func NewSummaryCommand(evaluate flags.Evaluate, name string,
 }
 
 // Run reads the reports, prints the table, and returns the exit code.
-func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStreams) (int, error) {
+func (f *SummaryFlags) Run(ctx context.Context) (int, error) {
 	if allowed := []string{formats.Table, formats.JSON, formats.YAML}; !slices.Contains(allowed, f.Output) {
 		return process.ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: allowed}
 	}
@@ -115,9 +112,9 @@ func (f *SummaryFlags) Run(ctx context.Context, streams genericiooptions.IOStrea
 		}
 	}
 	if f.Output != formats.Table {
-		return code, s.Print(streams.Out, f.Output == formats.YAML)
+		return code, s.Print(f.Streams.Out, f.Output == formats.YAML)
 	}
-	return code, printSummary(redact.NewWriter(streams.Out), s)
+	return code, printSummary(redact.NewWriter(f.Streams.Out), s)
 }
 
 // scope returns the namespaces whose reports are read.

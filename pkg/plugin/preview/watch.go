@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
@@ -556,16 +555,14 @@ func PrintHeading(out io.Writer, events []*watch.Event) error {
 }
 
 // watch is a preview that goes on.
-func (f *Flags) watch(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (code int, err error) {
+func (f *Flags) watch(c *cobra.Command, args []string) (code int, err error) {
 	if _, err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
 	w := NewWatcher(c, &f.Evaluate, &f.Watch, 1, 100*time.Millisecond)
 	var last *Options
 	w.Open = func() (*Watched, error) {
-		o, err := f.ToOptions(c, args, streams)
+		o, err := f.ToOptions(c, args)
 		if err != nil {
 			return nil, err
 		}
@@ -577,7 +574,7 @@ func (f *Flags) watch(c *cobra.Command, args []string,
 		now, failed := o.watched()
 		return now, errors.Join(failed, err)
 	}
-	code, err = w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch, streams))
+	code, err = w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch))
 	if last != nil {
 		err = errors.Join(err, last.End())
 	}
@@ -585,10 +582,8 @@ func (f *Flags) watch(c *cobra.Command, args []string,
 }
 
 // Watch follows what policies come from, reads them, and runs until the context ends.
-func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch,
-	streams genericiooptions.IOStreams,
-) (code int, err error) {
-	with, err := factory.Open(e, streams, false, false)
+func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch) (code int, err error) {
+	with, err := factory.Open(e, false, false)
 	if err != nil {
 		return process.ExitNothing, err
 	}

@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -46,7 +45,7 @@ type Flags struct {
 }
 
 // NewCommand is `rbac`: the permissions that a run of policies takes.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, For: string(permission.Preview), Name: "kubectl-mutate", Output: formats.YAML}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
@@ -82,7 +81,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# The permissions to apply it to one object and nothing else
 			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.Exit(f.Run(c.Context(), args, streams))
+			return process.Exit(f.Run(c.Context(), args))
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -157,7 +156,7 @@ func (f *Flags) subjects() ([]rbacv1.Subject, error) {
 
 // Run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do
 // not cover, and returns the exit code. Args are the types and names that the user typed.
-func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) (int, error) {
+func (f *Flags) Run(ctx context.Context, args []string) (int, error) {
 	subjects, err := f.subjects()
 	if err = cmp.Or(f.Validate(args), err); err != nil {
 		return process.ExitNothing, err
@@ -167,7 +166,7 @@ func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions
 		namespaces = []string{*f.Config.Namespace}
 	}
 	quiet := f.Quiet
-	found, needs, notes, err := f.Needs(ctx, args, namespaces, streams)
+	found, needs, notes, err := f.Needs(ctx, args, namespaces)
 	if err != nil {
 		return process.ExitNothing, err
 	}
@@ -175,11 +174,11 @@ func (f *Flags) Run(ctx context.Context, args []string, streams genericiooptions
 	for _, role := range permission.Roles(f.Name, needs, Listed(namespaces), subjects) {
 		roles = append(roles, role)
 	}
-	broken := PrintBroken(&found, "the roles do not cover it", streams.ErrOut)
+	broken := PrintBroken(&found, "the roles do not cover it", f.Streams.ErrOut)
 	if !quiet {
-		PrintNotes(notes, streams.ErrOut)
+		PrintNotes(notes, f.Streams.ErrOut)
 	}
-	return PrintManifests(f.Output, roles, notes, broken, streams.Out)
+	return PrintManifests(f.Output, roles, notes, broken, f.Streams.Out)
 }
 
 // PrintBroken prints the errors of policies, with what follows from them, and returns their number.
@@ -223,13 +222,13 @@ func PrintManifests(format string, objects []any, notes []string, broken int, ou
 func Listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
 
 // Needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
-func (f *Flags) Needs(ctx context.Context, args, namespaces []string,
-	streams genericiooptions.IOStreams) (found factory.Described, needs []permission.Need,
+func (f *Flags) Needs(ctx context.Context, args,
+	namespaces []string) (found factory.Described, needs []permission.Need,
 	notes []string, err error,
 ) {
 	f.Quiet = true
 	f.Objects.None = f.Objects.None || len(f.Objects.World) > 0
-	w, err := factory.Open(&f.Evaluate, streams, false, false)
+	w, err := factory.Open(&f.Evaluate, false, false)
 	if err != nil {
 		return found, nil, nil, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -56,7 +55,7 @@ type Options struct {
 }
 
 // NewCommand is `test`: the tests of policies.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Diff)}
 	f.Objects.None, f.Policies.Recorded = true, true // each test names its own
 	c := &cobra.Command{
@@ -102,7 +101,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 			# For a pipeline
 			%[1]s test policies --report junit=tests.xml --report github`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.RunE(c.Context())(f.ToOptions(c, args, streams))
+			return process.RunE(c.Context())(f.ToOptions(c, args))
 		},
 	}
 	c.Flags().StringVar(&f.FileName, "file-name", defaultName, "Name of the files of tests in directories.")
@@ -123,9 +122,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions returns the options for the flags.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (*Options, error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	o := &Options{paths: args, name: f.FileName, updates: f.Update, secrets: f.Output.ShowSecrets}
 	if f.Init != (len(f.Policies.Paths)+len(f.Objects.Filenames) > 0) || f.Init &&
 		(len(f.Policies.Paths) == 0 || len(f.Objects.Filenames) == 0 || len(args) > 1) {
@@ -143,7 +140,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string,
 			return nil, fmt.Errorf("--run: %w", err)
 		}
 	}
-	if o.factory, err = factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, false); err != nil {
+	if o.factory, err = factory.Open(&f.Evaluate, f.Output.ShowSecrets, false); err != nil {
 		return nil, err
 	}
 	if f.Init {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -43,7 +42,7 @@ type Options struct {
 }
 
 // NewCommand is `undo`: it reverts the writes of a run.
-func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		apply.WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)},
 	}
@@ -92,7 +91,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			write.AnnounceWrites(c.Context())
-			return process.RunE(c.Context())(f.runner(c, args, streams))
+			return process.RunE(c.Context())(f.runner(c, args))
 		},
 	}
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")
@@ -106,9 +105,7 @@ func NewCommand(evaluate flags.Evaluate, name string, streams genericiooptions.I
 }
 
 // ToOptions reads the journal, and checks that it is of this cluster.
-func (f *Flags) ToOptions(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (o *Options, err error) {
+func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err error) {
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
 	}
@@ -124,7 +121,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string,
 		return nil, err
 	}
 	f.Policies.Recorded = true // undo needs no policies
-	w, err := factory.Open(&f.Evaluate, streams, f.Output.ShowSecrets, true)
+	w, err := factory.Open(&f.Evaluate, f.Output.ShowSecrets, true)
 	if err != nil {
 		return nil, err
 	}
@@ -250,11 +247,9 @@ func (f *Flags) narrows(args []string) bool {
 }
 
 // runner returns what undo does: on one cluster, or on those of a directory of plans.
-func (f *Flags) runner(c *cobra.Command, args []string,
-	streams genericiooptions.IOStreams,
-) (process.Runner, error) {
+func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) {
 	if !plan.IsDirectory(args[0]) {
-		return f.ToOptions(c, args, streams)
+		return f.ToOptions(c, args)
 	}
 	if err := errors.Join(f.Write.Validate(), apply.CheckDirectory(c), flags.CheckFiles(c.Flags())); err != nil {
 		return nil, err
@@ -284,12 +279,12 @@ func (f *Flags) runner(c *cobra.Command, args []string,
 			Context: run.Context, Writes: run.Written,
 			Open: func(m *apply.WrittenCluster) (process.Runner, error) {
 				one.Cluster = m
-				return one.ToOptions(c, append([]string{path}, args[1:]...), streams)
+				return one.ToOptions(c, append([]string{path}, args[1:]...))
 			},
 		})
 	}
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: %w", args[0], errNothingWritten)
 	}
-	return f.NewWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), !narrow, streams)
+	return f.NewWriteFleet(c, runs, c.CommandPath()+" "+wording.ShellQuote(args[0]), !narrow)
 }
