@@ -269,9 +269,8 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()
 	evaluate := flags.NewEvaluate(x.config)
-	evaluate.Policies, evaluate.Objects.None, evaluate.Quiet = flags.Policies{
-		Paths: paths, FromCluster: installed,
-	}, !installed, true
+	evaluate.Policies = flags.Policies{Paths: paths, FromCluster: installed}
+	evaluate.Objects.None, evaluate.Quiet = !installed, true
 	evaluate.Streams = genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}
 	w, err := factory.Open(&evaluate, false, false)
 	if err != nil {

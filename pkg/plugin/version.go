@@ -28,8 +28,8 @@ type VersionInfo struct {
 // versionInfo reads it from the build.
 func versionInfo() VersionInfo {
 	info := VersionInfo{
-		Version: process.Release(), Commit: process.Commit(), GoVersion: runtime.Version(), Platform: runtime.GOOS +
-			"/" + runtime.GOARCH,
+		Version: process.Release(), Commit: process.Commit(), GoVersion: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	for _, d := range dialects.All() {
 		info.Languages = append(info.Languages, d.Name())

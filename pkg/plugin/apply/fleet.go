@@ -305,11 +305,12 @@ func (f *Flags) planned(c *cobra.Command, path string) (ClusterRun, error) {
 	one := *f
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record
-	out := ClusterRun{Context: p.Cluster.Context, Writes: write.FromPlan(p,
-		path).Count(f.Options.IncludeManaged), Open: func(m *WrittenCluster) (process.Runner, error) {
+	out := ClusterRun{Context: p.Cluster.Context}
+	out.Writes = write.FromPlan(p, path).Count(f.Options.IncludeManaged)
+	out.Open = func(m *WrittenCluster) (process.Runner, error) {
 		one.Cluster = m
 		return one.ToOptions(c, nil)
-	}}
+	}
 	switch {
 	case p.Problem != "":
 		out.err = p.NotEvaluated()

@@ -153,8 +153,8 @@ func (b *Builder) Rule(d engine.Description) {
 		return
 	}
 	r := Rule{
-		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via, Matches: b.texts(append(slices.Clip(d.Matches),
-			d.Requests...)), Targets: b.texts(d.Targets), Where: d.Where,
+		Ref: d.Rule.String(), Name: d.Rule.Rule, Via: d.Rule.Via,
+		Matches: b.texts(slices.Concat(d.Matches, d.Requests)), Targets: b.texts(d.Targets), Where: d.Where,
 		Existing: string(d.Existing), Changes: append([]string{}, d.Changes...), // not null
 	}
 	for _, e := range b.subresources[i] {

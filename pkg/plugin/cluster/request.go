@@ -134,11 +134,11 @@ func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawLi
 
 func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 	request := c.rest.Get().AbsPath(collectionPath(r, q.namespace)...)
-	for _, p := range [][2]string{{"labelSelector", q.labels}, {"fieldSelector", q.fields}, {
-		"continue", l.next,
-	}} {
-		if p[1] != "" {
-			request.Param(p[0], p[1])
+	for name, value := range map[string]string{
+		"labelSelector": q.labels, "fieldSelector": q.fields, "continue": l.next,
+	} {
+		if value != "" {
+			request.Param(name, value)
 		}
 	}
 	if limit := l.limit(); limit > 0 {

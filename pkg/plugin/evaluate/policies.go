@@ -244,8 +244,8 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 func (p *Policies) existing() (names sets.Set[string], is func(name string) bool) {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()
-	p.each(engine.Compilation{Warn: func(engine.CompileError) {
-	}}, func(program engine.Program, problems []error) {
+	all := engine.Compilation{Warn: func(engine.CompileError) {}}
+	p.each(all, func(program engine.Program, problems []error) {
 		if program != nil {
 			rules = append(rules, program.Rules()...)
 		}

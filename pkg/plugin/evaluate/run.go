@@ -189,8 +189,10 @@ func (r *Run) World() *engine.World { return r.options.World }
 // prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options
-	o.Review = (&impact.Reviewer{Reader: o.World.ReadsExisting(), FieldManager: cmp.Or(o.FieldManager,
-		write.DefaultFieldManager), Unchecked: o.Unchecked}).Review
+	manager := cmp.Or(o.FieldManager, write.DefaultFieldManager)
+	o.Review = (&impact.Reviewer{
+		Reader: o.World.ReadsExisting(), FieldManager: manager, Unchecked: o.Unchecked,
+	}).Review
 	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 

@@ -146,8 +146,8 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	kinds, err := mapper.KindsFor(partial.WithVersion(""))
 	if meta.IsNoMatchError(err) || (err == nil && len(kinds) == 0) {
 		meant := engine.Nearest(partial.Resource, snapshot.Resources())
-		if kinds, _ := mapper.KindsFor(schema.GroupVersionResource{Group: partial.Group, Resource: meant}); len(
-			kinds) == 0 {
+		near := schema.GroupVersionResource{Group: partial.Group, Resource: meant}
+		if kinds, _ := mapper.KindsFor(near); len(kinds) == 0 {
 			meant = ""
 		}
 		return schema.GroupKind{}, &unknownTypeError{Type: text, Meant: meant}

@@ -64,11 +64,13 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 			return out, err
 		}
 		files.Cluster = f.Client.Mapper()
-	} else if err := f.readObjects(ctx, input.Files{Paths: slices.Concat(f.Objects.Filenames,
-		f.Objects.World), Recursive: f.Objects.Recursive}, func(d engine.Document) {
-		files.World = append(files.World, d)
-	}); err != nil {
-		return out, err
+	} else {
+		paths := slices.Concat(f.Objects.Filenames, f.Objects.World)
+		from := input.Files{Paths: paths, Recursive: f.Objects.Recursive}
+		add := func(d engine.Document) { files.World = append(files.World, d) }
+		if err := f.readObjects(ctx, from, add); err != nil {
+			return out, err
+		}
 	}
 	kinds, err := snapshot.Load(nil, files)
 	if err != nil {

@@ -69,8 +69,8 @@ func firstOf(typed *pflag.FlagSet, names ...string) string {
 
 // NewConfig returns the flags by which kubectl finds a cluster.
 func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFlags {
-	return genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(
-		50).WithWrapConfigFn(wrap)
+	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(wrap)
+	return flags.WithDiscoveryBurst(300).WithDiscoveryQPS(50)
 }
 
 // ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose

@@ -339,9 +339,8 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 // nothing reports why there is nothing to evaluate, and returns that.
 func (w *Watcher) nothing(now *Watched, why error) *Watched {
 	w.Report(why)
-	return &Watched{All: func(context.Context) (int, error) {
-		return process.ExitOK, nil
-	}, awaits: now.awaitsKinds()}
+	all := func(context.Context) (int, error) { return process.ExitOK, nil }
+	return &Watched{All: all, awaits: now.awaitsKinds()}
 }
 
 // awaitsKinds reports whether policies name kinds that there are not.

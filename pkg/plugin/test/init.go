@@ -37,8 +37,8 @@ var errInit = errors.New("--init takes -p POLICY-FILES, -f OBJECT-FILES and at m
 
 // run writes the first test of policies: that they do what they do now.
 func (in *initial) run(ctx context.Context) (int, error) {
-	t := &document{Document: engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{}},
-		in.directory), dir: ".", name: filepath.Base(absolute(in.directory)), values: map[string]any{}}
+	d := engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{}}, in.directory)
+	t := &document{Document: d, dir: ".", name: filepath.Base(absolute(in.directory)), values: map[string]any{}}
 	node := policydecode.Node{Report: &policydecode.Report{Origin: "--init", Policy: kind}}
 	for _, p := range in.policies {
 		t.policies = append(t.policies, place{p, node})

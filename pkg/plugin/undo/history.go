@@ -101,8 +101,10 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 		journals = append(journals, named...)
 	}
 	root := c.Root().CommandPath()
-	printer := HistoryPrinter{Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir), Resume: root +
-		" " + preview.ApplyExisting, Undo: root + " undo"}
+	printer := HistoryPrinter{
+		Out: streams.Out, Format: f.Output, Where: filepath.Clean(dir),
+		Resume: root + " " + preview.ApplyExisting, Undo: root + " undo",
+	}
 	if f.All || len(args) > 0 {
 		here = "" // all contexts
 	}

@@ -74,10 +74,11 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	if owners == nil || err != nil {
 		return false, err
 	}
+	version := fieldpath.MakePathOrDie("metadata", "resourceVersion")
+	fields := fieldpath.MakePathOrDie("metadata", "managedFields")
 	body, err := json.Marshal([]diff.Edit{
-		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata",
-			"resourceVersion"), Value: live.GetResourceVersion()},
-		{Op: diff.OpReplace, Path: fieldpath.MakePathOrDie("metadata", "managedFields"), Value: owners},
+		{Op: diff.OpReplace, Path: version, Value: live.GetResourceVersion()},
+		{Op: diff.OpReplace, Path: fields, Value: owners},
 	})
 	if err != nil {
 		return false, err

@@ -61,10 +61,10 @@ type Allowed struct {
 
 // Allow adds what was allowed when a run was started.
 func (a *Allowed) Allow(before Allowed) {
-	a.ForceConflicts, a.TakeFrom = a.ForceConflicts ||
-		before.ForceConflicts, append(slices.Clone(a.TakeFrom), before.TakeFrom...)
-	a.IncludeManaged, a.SkipRejected = a.IncludeManaged || before.IncludeManaged, a.SkipRejected ||
-		before.SkipRejected
+	a.ForceConflicts = a.ForceConflicts || before.ForceConflicts
+	a.TakeFrom = slices.Concat(a.TakeFrom, before.TakeFrom)
+	a.IncludeManaged = a.IncludeManaged || before.IncludeManaged
+	a.SkipRejected = a.SkipRejected || before.SkipRejected
 }
 
 // String is the flags as they are typed.
