@@ -50,8 +50,8 @@ func (n *KindName) inGroupVersion(k *KnownKind) bool {
 		(len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
 }
 
-// of is the name in the sort that the policy names.
-func (n *KindName) of(k *KnownKind) string {
+// nameOf is the name in the sort that the policy names.
+func (n *KindName) nameOf(k *KnownKind) string {
 	if n.Resource != "" {
 		return k.Resource
 	}
@@ -116,7 +116,7 @@ func (k *Kinds) Check(n KindName) error {
 	subresources := map[string]bool{} // of the kinds that the name stands for
 	for i := range k.Known {
 		known := &k.Known[i]
-		if !selector.MatchWildcard(n.Name(), n.of(known)) || !n.inGroupVersion(known) {
+		if !selector.MatchWildcard(n.Name(), n.nameOf(known)) || !n.inGroupVersion(known) {
 			continue
 		}
 		if known.serves(n.Subresource) {
@@ -177,16 +177,16 @@ func (k *Kinds) meant(n *KindName) string {
 	case best == nil:
 		return ""
 	case n.inGroupVersion(best):
-		return fmt.Sprintf("%q", n.of(best))
+		return fmt.Sprintf("%q", n.nameOf(best))
 	}
-	return fmt.Sprintf("%q of %s", n.of(best), best.GroupVersion())
+	return fmt.Sprintf("%q of %s", n.nameOf(best), best.GroupVersion())
 }
 
 // typos counts how many letters a name differs in from that of a kind, or one if a name of
 // the other sort, the singular, or another case is taken for it; negative for another name.
 func (n *KindName) typos(k *KnownKind) int {
 	name := n.Name()
-	if name == n.of(k) {
+	if name == n.nameOf(k) {
 		return 0
 	}
 	if strings.EqualFold(name, k.Kind) || strings.EqualFold(name, k.Resource) {

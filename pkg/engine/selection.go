@@ -54,9 +54,6 @@ func (s *SelectionSet) Add(all ...Selection) {
 	}
 }
 
-// OfRequests reports whether the selection is of requests to a subresource, for which no live object stands.
-func (s Selection) OfRequests() bool { return s.Subresource != "" && s.Subresource != AnySubresource }
-
 // SplitRequests tells selections of objects from those of requests to subresources. AnySubresource stands for
 // both.
 func SplitRequests(all []Selection) (objects, requests []Selection) {
@@ -64,7 +61,7 @@ func SplitRequests(all []Selection) (objects, requests []Selection) {
 		if s.Subresource != "" {
 			requests = append(requests, s)
 		}
-		if !s.OfRequests() {
+		if s.Subresource == "" || s.Subresource == AnySubresource {
 			s.Subresource = ""
 			objects = append(objects, s)
 		}

@@ -276,14 +276,11 @@ type Mismatch struct {
 // NewMismatch returns the mismatch of a criterion that compares one value of the
 // object, which is empty where the object has none.
 func NewMismatch(criterion, wanted, value string) Mismatch {
-	return Mismatch{Criterion: criterion, Wanted: cmp.Or(wanted, "none"), Found: hasValue(value)}
-}
-
-func hasValue(value string) string {
-	if value == "" {
-		return "has none"
+	found := "has none"
+	if value != "" {
+		found = "is " + value
 	}
-	return "is " + value
+	return Mismatch{Criterion: criterion, Wanted: cmp.Or(wanted, "none"), Found: found}
 }
 
 // Error reads like "kinds: wants Pod, Deployment, is Service".

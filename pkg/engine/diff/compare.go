@@ -23,18 +23,12 @@ func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 
 // Equal reports whether Compare would find no difference between two values.
 func Equal(a, b any, t Type) bool {
-	c := comparison{first: true}
+	var c comparison
 	c.values(nil, a, b, t)
 	return len(c.fields) == 0
 }
 
-type comparison struct {
-	fields []engine.FieldChange
-	first  bool // it ends with the first one
-}
-
-// ended reports whether enough is known.
-func (c *comparison) ended() bool { return c.first && len(c.fields) > 0 }
+type comparison struct{ fields []engine.FieldChange }
 
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
@@ -58,7 +52,7 @@ func index(p fieldpath.Path, i int) fieldpath.Path {
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
-	if c.ended() || Shared(a, b) {
+	if Shared(a, b) {
 		return
 	}
 	switch x := a.(type) {
@@ -89,9 +83,6 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	names = unlike(names, a, b)
 	slices.Sort(names)
 	for _, name := range names {
-		if c.ended() {
-			return
-		}
 		x, inA := a[name]
 		y, inB := b[name]
 		of := t.Field(name)

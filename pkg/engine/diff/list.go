@@ -45,9 +45,6 @@ type keyedList struct {
 func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 	moved := movedBetween(a.ids, b.places)
 	for i, id := range a.ids {
-		if c.ended() {
-			return
-		}
 		j, ok := b.places[id]
 		if ok && !moved[id] && Same(a.items[i], b.items[j]) {
 			continue // a path costs more than this
@@ -63,9 +60,6 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 		c.values(q, a.items[i], b.items[j], n.element)
 	}
 	for j, id := range b.ids {
-		if c.ended() {
-			return
-		}
 		if _, ok := a.places[id]; !ok {
 			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
@@ -124,7 +118,7 @@ func longestIncreasing(n []int) map[int]bool {
 // two ends, so that an insertion is one added element.
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	start, end := ends(a, b, func(x, y any) bool { return Equal(x, y, element) })
-	for i := start; i < max(len(a), len(b))-end && !c.ended(); i++ {
+	for i := start; i < max(len(a), len(b))-end; i++ {
 		q := index(p, i)
 		switch {
 		case i >= len(a)-end:

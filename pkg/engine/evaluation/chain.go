@@ -201,7 +201,7 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 		}
 		got, err := c.ask(ctx, f, r, s)
 		if err == nil {
-			c.replace(f, r, got.of(f, r))
+			c.replace(f, r, got.effectsOfRule(f, r))
 			c.report(r.ref, got)
 		}
 		return err
@@ -250,7 +250,7 @@ func (c *chains) askAtEnd(ctx context.Context, f *fed, s state) (changed bool, e
 		if err != nil {
 			return false, err
 		}
-		if effects := got.of(f, r); len(effects) > 0 || len(f.effects[r.turn]) == 0 {
+		if effects := got.effectsOfRule(f, r); len(effects) > 0 || len(f.effects[r.turn]) == 0 {
 			c.replace(f, r, effects)
 			c.report(r.ref, got)
 			changed = changed || slices.ContainsFunc(effects, f.actsOnItself)
@@ -275,7 +275,7 @@ func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, s
 	}
 	begun, from := p.target.Object, turn{}
 	acting := func(to turn) (out []*orderedEffect) {
-		for _, e := range c.effects.on(f.key, f.target.Object) {
+		for _, e := range c.effects.actingOn(f.key, f.target.Object) {
 			if e.compare(from) >= 0 && e.compare(to) < 0 {
 				out = append(out, e)
 			}
@@ -294,7 +294,7 @@ func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, s
 	if err := p.effects(acting(turn{program: math.MaxInt})); err != nil || p.target.Object == begun {
 		return p, err
 	}
-	return p, p.settle(c.effects.on(f.key, f.target.Object), true)
+	return p, p.settle(c.effects.actingOn(f.key, f.target.Object), true)
 }
 
 // ask asks the program of a rule what a state of a trigger triggers.
@@ -311,8 +311,8 @@ func (c *chains) ask(ctx context.Context, f *fed, r *triggeredRule, s state) (an
 	return c.answer, c.effectsOf(ctx, s, c.programs[i], c.answer.triggered)
 }
 
-// of are the effects of a rule because of a trigger.
-func (a answer) of(f *fed, r *triggeredRule) (out []*orderedEffect) {
+// effectsOfRule returns the effects of a rule because of a trigger.
+func (a answer) effectsOfRule(f *fed, r *triggeredRule) (out []*orderedEffect) {
 	for _, e := range a.effects {
 		if e.turn == r.turn {
 			e.trigger = f.place
@@ -374,7 +374,7 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 			key: t.Key.Named(), target: t, effects: map[turn][]*orderedEffect{},
 			asked: map[turn]*unstructured.Unstructured{}, kept: map[turn]bool{},
 		}
-		if c.chosen(&t) && len(acting.on(t.Key, t.Object)) > 0 { // else the run does not change it
+		if c.chosen(&t) && len(acting.actingOn(t.Key, t.Object)) > 0 { // else the run does not change it
 			f.matching = c.triggeredBy(&t)
 		}
 		return f, nil
@@ -394,7 +394,7 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 		}
 	}
 	return slices.DeleteFunc(c.inOrder(),
-		func(f *fed) bool { return len(acting.on(f.key, f.target.Object)) == 0 }), nil
+		func(f *fed) bool { return len(acting.actingOn(f.key, f.target.Object)) == 0 }), nil
 }
 
 // keepFed keeps a trigger. One that the first pass did not see had other labels then.

@@ -51,7 +51,7 @@ func (e *Evaluation) lanes() []*Evaluation {
 func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	c, err := e.Evaluate(ctx, t, scoped)
 	if err == nil && e.created != nil && t.Request.Open() &&
-		(e.holdsBack(c, &t) || len(e.created.effects.on(t.Key, t.Object)) > 0) {
+		(e.holdsBack(c, &t) || len(e.created.effects.actingOn(t.Key, t.Object)) > 0) {
 		c.Created, err = e.created.Evaluate(ctx, t, scoped)
 	}
 	return c, err
@@ -78,7 +78,7 @@ func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
 // acting are the effects on an object, of all lanes.
 func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) (out []*orderedEffect) {
 	for _, l := range e.lanes() {
-		out = append(out, l.effects.on(key, u)...)
+		out = append(out, l.effects.actingOn(key, u)...)
 	}
 	return out
 }
@@ -112,7 +112,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 			e.asking[s.Rule.WithoutParameter()] != nil:
 			kept, only = append(kept, i), only || at != ""
 		case at == engine.NotMatched && s.Outcome == engine.Skipped:
-			told(c, s)
+			addReasonOfCreation(c, s)
 		}
 	}
 	if !only {
@@ -120,8 +120,13 @@ func (e *Evaluation) differently(c *engine.Change) {
 		return
 	}
 	if !e.options.Reasons {
-		for _, i := range kept {
-			drop(c, &created.Steps[i])
+		for _, i := range kept { // of which the Created says more
+			s := &created.Steps[i]
+			for _, one := range states(c) {
+				one.Steps = slices.DeleteFunc(slices.Clone(one.Steps), func(u engine.Step) bool {
+					return u.Rule == s.Rule && u.Trigger == s.Trigger && u.Outcome == engine.Skipped
+				})
+			}
 		}
 	}
 	for _, one := range states(created) {
@@ -156,8 +161,8 @@ func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	return at
 }
 
-// told adds to the reason why a rule does not match an update what holds it back from a creation.
-func told(c *engine.Change, s *engine.Step) {
+// addReasonOfCreation adds to the reason why a rule does not match an update what holds it back from a creation.
+func addReasonOfCreation(c *engine.Change, s *engine.Step) {
 	for i := range c.Steps {
 		u := &c.Steps[i]
 		if u.Rule != s.Rule || u.Trigger != s.Trigger || u.Outcome != engine.NotMatched || u.Err == nil {
@@ -168,15 +173,6 @@ func told(c *engine.Change, s *engine.Step) {
 		if c.Shown != nil {
 			c.Shown.Steps[i] = shownStep(*u, &view{}, &view{})
 		}
-	}
-}
-
-// drop removes what a change says of the rule of a step, of which its Created says more.
-func drop(c *engine.Change, s *engine.Step) {
-	for _, one := range states(c) {
-		one.Steps = slices.DeleteFunc(slices.Clone(one.Steps), func(u engine.Step) bool {
-			return u.Rule == s.Rule && u.Trigger == s.Trigger && u.Outcome == engine.Skipped
-		})
 	}
 }
 

@@ -203,14 +203,6 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 	return nil
 }
 
-// hiddenSubject stands for one that a Secret may have named.
-func hiddenSubject() engine.ObjectKey {
-	return engine.ObjectKey{
-		GroupKind: schema.GroupKind{Kind: engine.HiddenValue}, Version: engine.HiddenValue,
-		Namespace: engine.HiddenValue, Name: engine.HiddenValue,
-	}
-}
-
 // addInScope stores an effect that may act in the scope.
 func (e *Evaluation) addInScope(f *orderedEffect) {
 	if e.options.Reasons || len(e.narrow(f.Subjects)) > 0 {
@@ -248,7 +240,7 @@ func (e *Evaluation) addTriggerSteps(c *engine.Change) {
 		e.created.reportTrigger(c.Created)
 	}
 	unreached := e.reaches.unreached(c,
-		slices.DeleteFunc(e.effects.on(c.Subject, c.Target.Object), func(f *orderedEffect) bool {
+		slices.DeleteFunc(e.effects.actingOn(c.Subject, c.Target.Object), func(f *orderedEffect) bool {
 			return !f.selects(c.Before) && !f.selects(c.After)
 		}))
 	if len(unreached) == 0 {
@@ -358,9 +350,9 @@ func rank(a, b *orderedEffect) int {
 	return cmp.Or(a.turn.compare(b.turn), cmp.Compare(a.trigger, b.trigger))
 }
 
-// on lists the effects that may act on an object, in order: rules before them decide whether it has the
+// actingOn lists the effects that may act on an object, in order: rules before them decide whether it has the
 // labels that they select. An object that was read through a subresource is known by its key alone.
-func (x *effectIndex) on(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
+func (x *effectIndex) actingOn(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil
 	}

@@ -245,7 +245,7 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) error {
 	e.differently(c)
 	if c.Changed() {
-		e.reads.change(c.Subject)
+		e.reads.noteChange(c.Subject)
 	}
 	return emit(c)
 }
@@ -290,7 +290,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	before := p.target.Object
 	var acting []*orderedEffect
 	if t.Key.Of == (engine.Maker{}) { // rules that change others act on those that are there
-		acting = e.effects.on(t.Key, t.Object)
+		acting = e.effects.actingOn(t.Key, t.Object)
 	}
 	if err := p.effects(acting); err != nil {
 		return nil, err

@@ -25,12 +25,12 @@ type reads struct {
 func (r *reads) observe(w *engine.World) *engine.World {
 	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[engine.ObjectKey]bool{}
 	out := *w
-	out.Noted = r.note
+	out.Noted = r.noteRead
 	return out.Watched()
 }
 
-// note notes what is read. What a Secret chose is not: its name might be the Secret.
-func (r *reads) note(ctx context.Context, key engine.ObjectKey) {
+// noteRead notes what is read. What a Secret chose is not: its name might be the Secret.
+func (r *reads) noteRead(ctx context.Context, key engine.ObjectKey) {
 	if engine.UsesSecret(ctx) {
 		return
 	}
@@ -41,8 +41,8 @@ func (r *reads) note(ctx context.Context, key engine.ObjectKey) {
 	r.read[key] = true
 }
 
-// change notes an object that the run changes. It is called by one goroutine.
-func (r *reads) change(key engine.ObjectKey) {
+// noteChange notes an object that the run changes. It is called by one goroutine.
+func (r *reads) noteChange(key engine.ObjectKey) {
 	key.Subresource = ""
 	r.changed.add(key)
 	r.kinds[engine.ObjectKey{GroupKind: key.GroupKind, Namespace: key.Namespace}] = true

@@ -57,7 +57,7 @@ func TestOutdatedReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var r reads
 			c.read(r.observe(&engine.World{Reader: listing{}, Raw: nothing{}}))
-			r.change(key("ConfigMap", "shop", "a"))
+			r.noteChange(key("ConfigMap", "shop", "a"))
 			if diff := cmp.Diff(c.want, r.outdated()); diff != "" {
 				t.Error(diff)
 			}

@@ -264,9 +264,9 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 // whether it is there. One in neither may be shown if all is there but its last name, where that is one of
 // the schema: no Secret has made a field that it misses.
 func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, there bool) {
-	path, found, there := is.at(p)
+	path, found, there := is.shownAt(p)
 	if !there {
-		if before, value, was := was.at(p); was || len(path) < len(p) {
+		if before, value, was := was.shownAt(p); was || len(path) < len(p) {
 			path, found, there = before, value, was
 		}
 	}
@@ -284,9 +284,9 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 	var out []engine.FieldChange
 	hidden := map[string]bool{} // by kind and path
 	for _, f := range fields {
-		path, _, there := is.at(f.Path)
+		path, _, there := is.shownAt(f.Path)
 		if !there {
-			path, _, there = was.at(f.Path)
+			path, _, there = was.shownAt(f.Path)
 		}
 		if !there {
 			path = hiddenPath()
@@ -415,8 +415,8 @@ func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
 // of the other side where two results are compared.
 func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 	out := *f
-	path, to, _ := after.at(f.Path)
-	was, from, _ := before.at(f.Path)
+	path, to, _ := after.shownAt(f.Path)
+	was, from, _ := before.shownAt(f.Path)
 	switch isBefore, isAfter := hiddenWhole(f, was, from), hiddenWhole(f, path, to); {
 	case isBefore || isAfter:
 		if out.Path = path; !isAfter || isBefore && len(was) < len(path) {
@@ -465,9 +465,9 @@ func viewOf(real, shown *unstructured.Unstructured) *view {
 	return &view{real: real.Object, shown: shown.Object}
 }
 
-// at finds the value at a path of the object, as it may be shown, and how the path itself may be
+// shownAt finds the value at a path of the object, as it may be shown, and how the path itself may be
 // shown: it ends at the first name that is hidden.
-func (v *view) at(p fieldpath.Path) (path fieldpath.Path, found any, there bool) {
+func (v *view) shownAt(p fieldpath.Path) (path fieldpath.Path, found any, there bool) {
 	real, shown := v.real, v.shown
 	for _, e := range p {
 		if text, ok := shown.(string); ok && engine.IsHidden(text) { // as a whole

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -19,8 +20,8 @@ type subjects struct {
 	named   []engine.ObjectKey // the subresources that a pattern of names turned out to mean
 }
 
-// under returns a context for the requests for the subjects, which a Secret may have chosen.
-func (s *subjects) under(ctx context.Context) context.Context {
+// contextFor returns a context for the requests for the subjects, which a Secret may have chosen.
+func (s *subjects) contextFor(ctx context.Context) context.Context {
 	ctx, _ = engine.WatchSecrets(ctx)
 	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
 		engine.NoteSecret(ctx)
@@ -99,7 +100,7 @@ func (e unvisited) run(ctx context.Context) error {
 			return err
 		}
 		page = nil
-		if err := e.runListed(s.under(ctx), s); err != nil {
+		if err := e.runListed(s.contextFor(ctx), s); err != nil {
 			return err
 		}
 	}
@@ -123,7 +124,7 @@ func (e unvisited) byObject(s *subjects) bool {
 
 // nameSubresources finds the objects whose subresource a selection means.
 func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
-	ctx = s.under(ctx)
+	ctx = s.contextFor(ctx)
 	objects := s.Selection
 	objects.Subresource = ""
 	for u, err := range e.reader.List(ctx, objects) {
@@ -179,7 +180,7 @@ func (e unvisited) onPage(ctx context.Context, page []subject) error {
 	changes := make([]*engine.Change, len(page))
 	err := sideBySide(ctx, max(readers, e.options.Workers), len(page),
 		func(ctx context.Context, i int) (err error) {
-			changes[i], err = e.evaluate(page[i].under(ctx), page[i])
+			changes[i], err = e.evaluate(page[i].contextFor(ctx), page[i])
 			return err
 		})
 	if err != nil {
@@ -307,7 +308,10 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 		})
 	}
 	if s.effects[0].Confidential && c.Shown != nil {
-		c.Shown.Subject = hiddenSubject()
+		const hidden = engine.HiddenValue // a Secret may have named it
+		c.Shown.Subject = engine.ObjectKey{
+			GroupKind: schema.GroupKind{Kind: hidden}, Version: hidden, Namespace: hidden, Name: hidden,
+		}
 	}
 	if len(c.Steps) > 0 {
 		return c

@@ -72,7 +72,11 @@ func findConflicts(claims []schemaClaim) map[string]*conflictError {
 		}
 	}
 	found := map[string]*conflictError{}
-	for _, b := range slices.SortedFunc(maps.Keys(trees), compareBindings) {
+	order := func(a, b binding) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Operation, b.Operation))
+	}
+	for _, b := range slices.SortedFunc(maps.Keys(trees), order) {
 		for _, e := range trees[b].conflicts(b.GroupVersionKind) {
 			for _, id := range e.Parties {
 				if found[id] == nil {
@@ -82,11 +86,6 @@ func findConflicts(claims []schemaClaim) map[string]*conflictError {
 		}
 	}
 	return found
-}
-
-func compareBindings(a, b binding) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Operation, b.Operation))
 }
 
 // tree is what is claimed about one kind, by place.

@@ -89,10 +89,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 		errs = append(errs, r.Errs...)
 	}
 	mutators := usable(byID)
-	name(mutators)
+	nameMutators(mutators)
 	keeps := c.Rules.Keeps()
 	mutators = slices.DeleteFunc(mutators, func(m *mutator) bool { return !keeps(m.ref) })
-	installed := len(mutators)
+	installed := len(mutators) // with those that contradict others: Gatekeeper grants a round for each
 	mutators, conflicts := withoutConflicts(mutators)
 	lintSet(mutators)
 	if len(templates) == 0 {
@@ -101,8 +101,10 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	for _, m := range mutators { // the documents need not be kept
 		m.location, m.source, m.written = policydecode.Node{}, policydecode.Node{}, written{}
 	}
-	p := newProgram(mutators, installed, excluded)
-	p.templates = templates
+	p := &program{mutators: mutators, rounds: installed + 1, excluded: excluded, templates: templates}
+	for _, m := range mutators {
+		p.Add(m.describe())
+	}
 	return p, errors.Join(append(errs, conflicts...)...)
 }
 
@@ -120,9 +122,9 @@ func usable(byID map[string]*mutator) []*mutator {
 	return out
 }
 
-// name gives the mutators their names in reports: the kind is a part of it where
+// nameMutators gives the mutators their names in reports: the kind is a part of it where
 // mutators of several kinds share one.
-func name(mutators []*mutator) {
+func nameMutators(mutators []*mutator) {
 	count := map[string]int{}
 	for _, m := range mutators {
 		count[m.name]++

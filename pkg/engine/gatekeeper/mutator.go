@@ -96,7 +96,11 @@ func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
 		lintApplyTo(f, a)
 		out = append(out, a)
 	}
-	if types := combinations(out); types > maxTypes {
+	types := 0
+	for _, a := range out {
+		types += len(a.Groups) * len(a.Versions) * len(a.Kinds)
+	}
+	if types > maxTypes {
 		n.Fail("names %d types, more than %d", types, maxTypes)
 		return nil
 	}
@@ -105,14 +109,6 @@ func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
 
 // maxTypes bounds the types that one mutator names, each group with each version and kind.
 const maxTypes = 1_000
-
-func combinations(list []match.ApplyTo) int {
-	n := 0
-	for _, a := range list {
-		n += len(a.Groups) * len(a.Versions) * len(a.Kinds)
-	}
-	return n
-}
 
 func checkOperations(list []string) error {
 	for i, o := range list {

@@ -26,16 +26,6 @@ type program struct {
 	templates []*template // by name
 }
 
-// newProgram returns the program of mutators. installed also counts those that take no
-// part because they contradict others: Gatekeeper grants a round for each.
-func newProgram(mutators []*mutator, installed int, excluded []string) *program {
-	p := &program{mutators: mutators, rounds: installed + 1, excluded: excluded}
-	for _, m := range mutators {
-		p.Add(m.describe())
-	}
-	return p
-}
-
 // Evaluate runs the set until nothing changes. Where a mutator fails, or the set does not
 // converge, the object stays as it was. There is no reinvocation: Gatekeeper's webhook
 // asks for none.

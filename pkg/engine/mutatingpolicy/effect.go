@@ -103,7 +103,7 @@ func (f *effect) apply(
 		return e.step(nil, errors.New("the target does not exist"))
 	}
 	if e.filtered() {
-		return e.notMatched(filteredOut())
+		return e.notMatched(cel.NotApplicable(filteredOut))
 	}
 	if f.listed {
 		constraints := *f.rule.policy.targets // which say more than a selection can

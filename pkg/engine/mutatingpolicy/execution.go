@@ -85,7 +85,7 @@ func (e *execution) match() (cel.Match, error) {
 	operation := e.operation
 	switch ns := e.rule.policy.Namespace; {
 	case e.filtered():
-		return filteredOut(), nil
+		return cel.NotApplicable(filteredOut), nil
 	case ns != "" && e.subject.Object.GetNamespace() != ns:
 		return cel.NotApplicable("the policy only sees objects in namespace " + ns), nil
 	case operation == engine.OperationDelete && e.rule.policy.targets == nil:
@@ -96,14 +96,12 @@ func (e *execution) match() (cel.Match, error) {
 	return e.matchConstraints(e.rule.Constraints, operation)
 }
 
+const filteredOut = "Kyverno's resourceFilters leave the object out"
+
 // filtered reports whether Kyverno's resourceFilters leave the subject out. They are for
 // triggers and targets alike.
 func (e *execution) filtered() bool {
 	return e.world.Filtered != nil && e.world.Filtered(e.subject.Key)
-}
-
-func filteredOut() cel.Match {
-	return cel.NotApplicable("Kyverno's resourceFilters leave the object out")
 }
 
 func (e *execution) matchConstraints(c *cel.Constraints, operation engine.Operation) (cel.Match, error) {

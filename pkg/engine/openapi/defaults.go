@@ -153,12 +153,6 @@ func job(object fields) fields {
 	return with(fields{"spec": with(out, in)}, labelsOfTemplate(object))
 }
 
-// without returns the fields that a struct does not have.
-func without(out, in fields) fields {
-	maps.DeleteFunc(out, func(name string, _ any) bool { return in[name] != nil })
-	return out
-}
-
 // pullPolicy is that of images of which no tag but latest is named.
 func pullPolicy(image, policy string) func(fields) fields {
 	return func(in fields) fields {
@@ -309,7 +303,7 @@ func serviceSpec(in fields) fields {
 			out["externalTrafficPolicy"] = "Cluster"
 		}
 	}
-	out = without(out, in)
+	maps.DeleteFunc(out, func(name string, _ any) bool { return in[name] != nil })
 	seconds := fieldsOf(fieldsOf(in, "sessionAffinityConfig"), "clientIP")["timeoutSeconds"]
 	switch {
 	case in["sessionAffinity"] == "None" && in["sessionAffinityConfig"] != nil:

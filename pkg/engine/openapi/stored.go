@@ -187,21 +187,15 @@ func (t *Type) Same(a, b any) bool {
 	return t != nil && t.scalar != nil && t.scalar(a) == t.scalar(b)
 }
 
-// Decode returns an object as an API server decodes it, with its defaults. What a server refuses stays
-// as it is. The object is not modified; the result shares what did not change.
-func (t *Type) Decode(object map[string]any) map[string]any {
-	out, _ := t.decode(object).(map[string]any)
-	return out
-}
-
 // AsStored returns an object of a built-in kind as its type does, and others as they are.
 func AsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return StoredType(u.GroupVersionKind()).Object(u)
 }
 
-// Object is Decode for an object that names its kind.
+// Object returns an object as an API server decodes it, with its defaults. What a server refuses stays
+// as it is. The object is not modified; the result shares what did not change.
 func (t *Type) Object(u *unstructured.Unstructured) *unstructured.Unstructured {
-	object := t.Decode(u.Object)
+	object, _ := t.decode(u.Object).(map[string]any)
 	if engine.Identical(object, u.Object) {
 		return u
 	}
@@ -346,9 +340,6 @@ func owned(out, in map[string]any, more int) map[string]any {
 func Quantity(v any) any {
 	switch q := v.(type) {
 	case string:
-		if isCanonical(q) {
-			return v
-		}
 		if parsed, err := resource.ParseQuantity(strings.TrimSpace(q)); err == nil {
 			return parsed.String()
 		}
@@ -364,29 +355,11 @@ func Quantity(v any) any {
 // canonicalAmount is a quantity of a resource, of which there are no parts below a thousandth.
 func canonicalAmount(v any) any {
 	v = Quantity(v)
-	if text, ok := v.(string); ok && !isCanonical(text) {
-		if parsed, err := resource.ParseQuantity(text); err == nil && !parsed.RoundUp(resource.Milli) {
-			return parsed.String()
-		}
+	text, _ := v.(string)
+	if parsed, err := resource.ParseQuantity(text); err == nil && !parsed.RoundUp(resource.Milli) {
+		return parsed.String()
 	}
 	return v
-}
-
-// isCanonical reports whether a quantity is plainly in its canonical form, as most are: up to three digits
-// and a suffix.
-func isCanonical(text string) bool {
-	digits := 0
-	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
-		digits++
-	}
-	if digits == 0 || digits > 3 || text[0] == '0' {
-		return false
-	}
-	switch text[digits:] {
-	case "", "m", "Ki", "Mi", "Gi":
-		return true
-	}
-	return false
 }
 
 func canonicalTime(layout string) func(any) any {

@@ -134,12 +134,12 @@ func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) (
 // that it lists.
 func (o *Overlay) has(p engine.APIPath) bool {
 	return p.Resource != "" && slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
-		return p.Name == "" && e.of(p) || e.of(p) && e.key.Name == p.Name && e.key.Namespace == p.Namespace
+		return p.Name == "" && e.isOf(p) || e.isOf(p) && e.key.Name == p.Name && e.key.Namespace == p.Namespace
 	})
 }
 
-// of reports whether the object is of the resource of a path.
-func (e *entry) of(p engine.APIPath) bool {
+// isOf reports whether the object is of the resource of a path.
+func (e *entry) isOf(p engine.APIPath) bool {
 	return e.mapping.Resource.Group == p.Group && e.mapping.Resource.Resource == p.Resource
 }
 

@@ -113,12 +113,12 @@ func (d *Dictionary) add(text string) uint64 {
 
 // Unpack returns the value that was packed. Nobody else has its maps and lists.
 func (d *Dictionary) Unpack(p Value) any {
-	value, _ := d.first(p)
+	value, _ := d.unpackFirst(p)
 	return value
 }
 
-// first returns the value that a text begins with, and what is behind it.
-func (d *Dictionary) first(p Value) (any, Value) {
+// unpackFirst returns the value that a text begins with, and what is behind it.
+func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 	kind, p := p[0], p[1:]
 	switch kind {
 	case packedMap:
@@ -127,14 +127,14 @@ func (d *Dictionary) first(p Value) (any, Value) {
 		for range length {
 			var key string
 			key, p = d.key(p)
-			out[key], p = d.first(p)
+			out[key], p = d.unpackFirst(p)
 		}
 		return out, p
 	case packedList:
 		length, p := uvarint(p)
 		out := make([]any, length)
 		for i := range out {
-			out[i], p = d.first(p)
+			out[i], p = d.unpackFirst(p)
 		}
 		return out, p
 	case packedText:

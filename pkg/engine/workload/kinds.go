@@ -23,7 +23,7 @@ func podOfStatefulSet(w workload) object {
 	spec := out["spec"].(object)
 	spec["hostname"] = name
 	delete(spec, "subdomain")
-	if service := w.text("spec", "serviceName"); service != "" {
+	if service := w.stringAt("spec", "serviceName"); service != "" {
 		spec["subdomain"] = service
 	}
 	templates, _, _ := unstructured.NestedSlice(w.object, "spec", "volumeClaimTemplates")
@@ -55,7 +55,7 @@ func podOfStatefulSet(w workload) object {
 func podOfDaemonSet(w workload) object {
 	out := pod(w)
 	set(out, "labels", revisionHash, Unknown)
-	if generation := w.text("metadata", "annotations", "deprecated.daemonset.template.generation"); generation != "" {
+	if generation := w.stringAt("metadata", "annotations", "deprecated.daemonset.template.generation"); generation != "" {
 		set(out, "labels", "pod-template-generation", generation)
 	}
 	spec := out["spec"].(object)
@@ -96,11 +96,11 @@ func podOfDaemonSet(w workload) object {
 func jobOfCronJob(w workload) object {
 	template := workload{w.copied("spec", "jobTemplate")}
 	metadata := object{}
-	if labels := template.at("metadata", "labels"); labels != nil {
+	if labels := template.mapAt("metadata", "labels"); labels != nil {
 		metadata["labels"] = labels
 	}
-	metadata["annotations"] = merged(template.at("metadata", "annotations"), object{"batch.kubernetes.io/cronjob-scheduled-timestamp": Unknown})
-	return w.owned(batchV1, "Job", w.name()+"-"+Unknown, metadata, template.at("spec"))
+	metadata["annotations"] = merged(template.mapAt("metadata", "annotations"), object{"batch.kubernetes.io/cronjob-scheduled-timestamp": Unknown})
+	return w.owned(batchV1, "Job", w.name()+"-"+Unknown, metadata, template.mapAt("spec"))
 }
 
 // podOfJob has the labels that a server gives the template of a Job when it is created, and the first index if
@@ -108,7 +108,7 @@ func jobOfCronJob(w workload) object {
 func podOfJob(w workload) object {
 	out := pod(w)
 	metadata, spec := out["metadata"].(object), out["spec"].(object)
-	if w.at("spec")["manualSelector"] != true {
+	if w.mapAt("spec")["manualSelector"] != true {
 		labels, _ := metadata["labels"].(object)
 		metadata["labels"] = merged(object{
 			"job-name": w.name(), "batch.kubernetes.io/job-name": w.name(),
@@ -120,13 +120,13 @@ func podOfJob(w workload) object {
 	if !slices.Contains(finalizers, any(tracking)) {
 		metadata["finalizers"] = append(finalizers, tracking)
 	}
-	if w.text("spec", "completionMode") != "Indexed" {
+	if w.stringAt("spec", "completionMode") != "Indexed" {
 		return out
 	}
 	const index = "batch.kubernetes.io/job-completion-index"
 	set(out, "annotations", index, "0")
 	set(out, "labels", index, "0")
-	if w.at("spec")["backoffLimitPerIndex"] != nil {
+	if w.mapAt("spec")["backoffLimitPerIndex"] != nil {
 		set(out, "annotations", "batch.kubernetes.io/job-index-failure-count", "0")
 	}
 	const longest = 58 // of a prefix of a name that a server completes

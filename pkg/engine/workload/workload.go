@@ -69,8 +69,8 @@ func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.Use
 		return nil, engine.UserInfo{}, false
 	}
 	w := workload{openapi.AsStored(of).Object}
-	if w.at("spec", "template", "spec") == nil &&
-		w.at("spec", "jobTemplate", "spec", "template", "spec") == nil {
+	if w.mapAt("spec", "template", "spec") == nil &&
+		w.mapAt("spec", "jobTemplate", "spec", "template", "spec") == nil {
 		return nil, engine.UserInfo{}, false
 	}
 	made := openapi.AsStored(&unstructured.Unstructured{Object: c.make(w)})
@@ -118,22 +118,22 @@ func Selections(of []engine.Selection) []engine.Selection {
 // workload is one of which something is made.
 type workload struct{ object }
 
-func (w workload) at(path ...string) object {
+func (w workload) mapAt(path ...string) object {
 	out, _, _ := unstructured.NestedFieldNoCopy(w.object, path...)
 	fields, _ := out.(object)
 	return fields
 }
 
-func (w workload) text(path ...string) string {
+func (w workload) stringAt(path ...string) string {
 	out, _, _ := unstructured.NestedString(w.object, path...)
 	return out
 }
 
-func (w workload) name() string { return w.text("metadata", "name") }
+func (w workload) name() string { return w.stringAt("metadata", "name") }
 
 // uid is the UID, if there is one.
 func (w workload) uid() string {
-	if uid := w.text("metadata", "uid"); uid != "" {
+	if uid := w.stringAt("metadata", "uid"); uid != "" {
 		return uid
 	}
 	return Unknown
@@ -142,14 +142,14 @@ func (w workload) uid() string {
 // owner is the reference to the workload that its controller sets.
 func (w workload) owner() []any {
 	return []any{object{
-		"apiVersion": w.text("apiVersion"), "kind": w.text("kind"), "name": w.name(), "uid": w.uid(),
+		"apiVersion": w.stringAt("apiVersion"), "kind": w.stringAt("kind"), "name": w.name(), "uid": w.uid(),
 		"controller": true, "blockOwnerDeletion": true,
 	}}
 }
 
 // copied is a part of the workload that may be changed; empty where there is none.
 func (w workload) copied(path ...string) object {
-	out := runtime.DeepCopyJSON(w.at(path...))
+	out := runtime.DeepCopyJSON(w.mapAt(path...))
 	if out == nil {
 		return object{}
 	}
@@ -167,7 +167,7 @@ func pod(w workload) object {
 			metadata[name] = v
 		}
 	}
-	if namespace := w.text("metadata", "namespace"); namespace != "" {
+	if namespace := w.stringAt("metadata", "namespace"); namespace != "" {
 		metadata["namespace"] = namespace
 	}
 	spec, _ := template["spec"].(object)
@@ -219,7 +219,7 @@ func replicaSet(w workload) object {
 		annotations["deployment.kubernetes.io/"+name] = Unknown
 	}
 	spec := object{"replicas": replicas, "selector": selector, "template": template}
-	if seconds, has := w.at("spec")["minReadySeconds"]; has {
+	if seconds, has := w.mapAt("spec")["minReadySeconds"]; has {
 		spec["minReadySeconds"] = seconds
 	}
 	labels, _ := written["labels"].(object)
@@ -230,7 +230,7 @@ func replicaSet(w workload) object {
 // owned is an object that a controller makes which is no Pod.
 func (w workload) owned(apiVersion, kind, name string, metadata, spec object) object {
 	metadata["name"], metadata["ownerReferences"] = name, w.owner()
-	if namespace := w.text("metadata", "namespace"); namespace != "" {
+	if namespace := w.stringAt("metadata", "namespace"); namespace != "" {
 		metadata["namespace"] = namespace
 	}
 	return object{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec}
