@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Each of these would run for ages, or fill the memory, were it not stopped.
@@ -112,4 +113,10 @@ func TestEvaluationCancelled(t *testing.T) {
 	if _, err := s.Evaluate(ctx, input(t), cel.MatchBudget()).Condition(x); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// What a condition without names computes is left to its evaluation, which has a deadline: this one takes minutes.
+func TestConditionsAreCompiledInNoTime(t *testing.T) {
+	b := cel.Builder{Scope: newScope(t, cel.Options{}), Failed: func(_ policydecode.Node, err error) { t.Error(err) }}
+	b.Conditions([]cel.Source{{Text: "quantity('1e999999999').add(quantity('1')).asApproximateFloat() > 1.0"}})
 }

@@ -2,6 +2,8 @@ package cel
 
 import (
 	"cmp"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/ast"
@@ -13,7 +15,11 @@ import (
 // judge finds out whether a condition is constant, or else which path it wants to be changed.
 func (x *Expression) judge(e ast.Expr) {
 	const always, never = "is true for every object", "is false for every object, so the policy never applies"
-	v, _, err := x.program.Eval(map[string]any{}) // in which no name has a value
+	var v ref.Val
+	err := errTakesTime
+	if !slices.ContainsFunc(x.uses, takesTime) {
+		v, _, err = x.program.Eval(map[string]any{}) // in which no name has a value
+	}
 	if function, args := callOf(e); len(args) == 2 && pathOf(args[0]) != "" &&
 		pathOf(args[0]) == pathOf(args[1]) {
 		switch function { // a field is compared with itself
@@ -37,6 +43,16 @@ func (x *Expression) judge(e ast.Expr) {
 	default:
 		x.changing = changedField(e)
 	}
+}
+
+var errTakesTime = errors.New("it calls more than operators")
+
+// takesTime reports whether a name in Expression.uses is that of a function which may take time.
+func takesTime(name string) bool {
+	function, isCall := strings.CutSuffix(name, "()")
+	return isCall && !slices.Contains([]string{
+		operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
+	}, function)
 }
 
 // callOf returns the function of a call, and its arguments without a target; empty for what is none.
