@@ -110,6 +110,11 @@ func TestEntryStatus(t *testing.T) {
 	if d := cmp.Diff(want, statuses(t, j)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	glanced, err := journal.Glance(path)
+	check(t, err)
+	if d := cmp.Diff(j.Count(), glanced.Count()); d != "" || glanced.Header.ID != j.Header.ID {
+		t.Errorf("at a glance (-read +glanced):\n%s", d)
+	}
 	if doubt := j.Entries[2].Doubt(); doubt == nil || doubt.ResourceVersion != "1" || j.Entries[0].Doubt() != nil {
 		t.Errorf("in doubt: %v", doubt)
 	}
@@ -464,8 +469,11 @@ func TestJournalOfAWatch(t *testing.T) {
 	check(t, w.Finish())
 	j, err := journal.Read(path)
 	check(t, err)
-	if r := j.Run(); r.Planned != 4 || r.Applied != 3 || r.Failed != 0 || r.Written != 2 || !r.Complete {
-		t.Errorf("%+v", r)
+	glanced, err := journal.Glance(path)
+	check(t, err)
+	want := j.Run()
+	if d := cmp.Diff(want, glanced.Run()); d != "" || want.Planned != 4 || want.Applied != 3 || want.Failed != 0 || want.Written != 2 || !want.Complete {
+		t.Errorf("%+v, at a glance (-read +glanced):\n%s", want, d)
 	}
 	var got []string
 	for _, o := range undo.Objects(j) {

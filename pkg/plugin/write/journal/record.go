@@ -97,6 +97,8 @@ type record struct {
 	Result  *Result     `json:"result,omitempty"`
 	Resumed *Resumed    `json:"resumed,omitempty"`
 	End     *End        `json:"end,omitempty"`
+
+	object string // that is planned, as the line has it
 }
 
 // begin follows the planned entries: from here on there may be writes. A watch plans more after the End of a run.

@@ -114,12 +114,11 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 	var journals []*Journal // of which the names have the second alone
 	for _, file := range files {
 		j, err := Glance(file)
-		switch {
-		case err != nil:
+		if err != nil {
 			broken(file, err)
-		case j.Header.Undoes != "" || j.Header.Run.Seed == of.Seed && j.Header.Run.Created.Equal(of.Created):
-			journals = append(journals, j)
+			continue
 		}
+		journals = append(journals, j)
 	}
 	slices.SortStableFunc(journals, func(a, b *Journal) int {
 		return a.Header.Started.Compare(b.Header.Started)
@@ -129,7 +128,8 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 	reverts := map[string]bool{}
 	for _, j := range journals {
 		reverted, reverting := reverts[j.Header.Undoes]
-		if !reverting && j.Header.Undoes != "" {
+		if !reverting && (j.Header.Undoes != "" || j.Header.Run.Seed != of.Seed ||
+			!j.Header.Run.Created.Equal(of.Created)) {
 			continue
 		}
 		reverts[j.Header.ID] = reverting && !reverted
@@ -156,7 +156,7 @@ func (j *Journal) Run() Run {
 	n := j.Count()
 	r.Planned, r.Failed = len(j.Entries)-n[Superseded], n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
-	objects := map[engine.ObjectKey]bool{} // that were written
+	objects := map[any]bool{} // that were written
 	for _, e := range j.Entries {
 		written := e.Wrote()
 		switch status := e.Status(); {
@@ -166,7 +166,7 @@ func (j *Journal) Run() Run {
 			r.Unchanged++
 		}
 		if written || e.Status() == InDoubt {
-			objects[e.Object.Named()] = true
+			objects[e.object] = true
 		}
 	}
 	r.Written = len(objects)
