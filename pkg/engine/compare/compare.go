@@ -94,12 +94,6 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 	return c
 }
 
-// Rules returns the rules of a side, in evaluation order.
-func (c *Comparison) Rules(s Side) []engine.RuleRef { return c.rules[s] }
-
-// Operations returns the requests in which the sides are compared.
-func (c *Comparison) Operations() []engine.Operation { return c.options.Operations }
-
 // Unreadable lists what the sources could not read, and what rules lacked, each once.
 func (c *Comparison) Unreadable() []*engine.UnreadableError {
 	var out []*engine.UnreadableError

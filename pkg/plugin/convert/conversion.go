@@ -140,9 +140,6 @@ func (v *Verdict) NotExercised() []string {
 
 func (v *Verdict) difference() string {
 	r := v.Difference
-	if r == nil {
-		return "an object comes out as another"
-	}
 	object := "an object"
 	if u := r.Target.Object; u != nil {
 		object = u.GetKind() + " " + u.GetName()

@@ -244,14 +244,9 @@ func removed(beside int) step {
 	}
 }
 
-// renamed are the steps that give an object beside a variant other names.
-func (g *Generator) renamed(beside int) []step {
-	var out []step
-	for _, name := range g.variantNames() {
-		out = append(out,
-			changeObject(beside, func(u *unstructured.Unstructured) bool { rename(u, name); return true }))
-	}
-	return append(out, changeObject(beside, func(u *unstructured.Unstructured) bool {
+// elsewhereAlone moves an object beside a variant to another namespace.
+func elsewhereAlone(beside int) step {
+	return changeObject(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil
-	}))
+	})
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Reader engine.Reader
 	Mapper meta.RESTMapper
 	Seed   uint64
-	Limit  int // of variants; 0 stands for DefaultLimit
+	Limit  int // of variants
 	// Named says that there are only requests for objects that have a name: those that are not CREATE.
 	Named bool
 	// Asked evaluates the rules on a variant, and returns the objects that they ask for: their targets, and
@@ -65,9 +65,6 @@ type Generator struct {
 
 // New returns a generator.
 func New(o Options) *Generator {
-	if o.Limit <= 0 {
-		o.Limit = DefaultLimit
-	}
 	return &Generator{
 		o: o, literals: newLiterals(o.Policies), kinds: map[schema.GroupVersionKind]*kind{},
 		found: map[[3]string]schema.GroupVersionKind{},

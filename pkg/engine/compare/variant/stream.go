@@ -60,7 +60,7 @@ func (s *stream) steps(base Variant) []step {
 	}
 	lists := [][]step{inTurn([][]step{s.mutations(base.Object, itself), inTurn(ways)})}
 	for i, u := range base.Beside {
-		lists = append(lists, slices.Concat([]step{removed(i)}, s.renamed(i), s.mutations(u, i)))
+		lists = append(lists, append([]step{removed(i), elsewhereAlone(i)}, s.mutations(u, i)...))
 	}
 	return inTurn(lists)
 }

@@ -113,21 +113,6 @@ func TestVariantsHave(t *testing.T) {
 	}
 }
 
-func TestMinimal(t *testing.T) {
-	g := generator(t, 1, pods)
-	for _, gvk := range []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Pod"},
-		{Group: "apps", Version: "v1", Kind: "StatefulSet"},
-		{Group: "batch", Version: "v1", Kind: "CronJob"},
-		{Version: "v1", Kind: "ReplicationController"},
-		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
-	} {
-		if _, ok := g.Minimal(t.Context(), gvk); !ok {
-			t.Errorf("there is no minimal %s", gvk.Kind)
-		}
-	}
-}
-
 // What does not matter is left out; what identifies the object, and what makes it valid, stays.
 func TestReduce(t *testing.T) {
 	g := generator(t, 1, pods)
