@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -76,5 +78,45 @@ func TestAuthorizeAsksTheServer(t *testing.T) {
 				t.Errorf("(-want +sent):\n%s", d)
 			}
 		})
+	}
+}
+
+func TestAuthorizeAsksOnce(t *testing.T) {
+	s := &server{answer: `{"status": {}}`}
+	a := cluster.NewAuthorizer(s)
+	other := ofWidget
+	other.User.Groups = []string{"operators"}
+	for _, r := range []engine.AccessRequest{ofWidget, ofWidget, other, ofWidget} {
+		if d, err := a.Authorize(t.Context(), r); err != nil || d.Allowed {
+			t.Fatalf("got %+v, %v", d, err)
+		}
+	}
+	if len(s.asked) != 4 {
+		t.Errorf("asked %q", s.asked)
+	}
+}
+
+func TestAuthorizeForbidden(t *testing.T) {
+	s := &server{err: apierrors.NewForbidden(schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "", errors.New("no"))}
+	a := cluster.NewAuthorizer(s)
+	for range 2 { // the second one is not asked again
+		_, err := a.Authorize(t.Context(), ofWidget)
+		const want = `asking what user "jane" may do needs the permission to create subjectaccessreviews.authorization.k8s.io: `
+		if err == nil || !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %q", err)
+		}
+	}
+	if len(s.asked) != 2 {
+		t.Errorf("asked %q", s.asked)
+	}
+}
+
+func TestAuthorizeHasNoAnswer(t *testing.T) {
+	broken := errors.New("connection refused")
+	if _, err := cluster.NewAuthorizer(&server{err: broken}).Authorize(t.Context(), ofWidget); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := cluster.NewAuthorizer(&server{answer: "no JSON"}).Authorize(t.Context(), ofWidget); err == nil {
+		t.Error("an answer that is none is taken for one")
 	}
 }

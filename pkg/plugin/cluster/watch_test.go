@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -92,6 +93,16 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%d requests", n)
 			}
 		})
+	}
+}
+
+func TestWatchEndsWithItsReader(t *testing.T) {
+	w, _ := watched(t, answer{body: watchEvent("ADDED", "a", "8", "x") + watchEvent("ADDED", "b", "9", "x")})
+	enough := errors.New("enough")
+	n := 0
+	err := w.Watch(t.Context(), "7", func() {}, func(cluster.WatchEvent) error { n++; return enough })
+	if !errors.Is(err, enough) || n != 1 {
+		t.Errorf("%d events, %v", n, err)
 	}
 }
 

@@ -96,3 +96,11 @@ func TestFetchBoundsTheAnswer(t *testing.T) {
 		t.Errorf("absent: %v", err)
 	}
 }
+
+func TestFetchKnowsHTTPOnly(t *testing.T) {
+	for _, target := range []string{"file:///etc/passwd", "/relative", "ftp://example.com/x", "http://", "http://a b/"} {
+		if _, err := fetch(t, &factory.ServiceClient{}, engine.RemoteRequest{URL: target}); err == nil {
+			t.Errorf("%s is fetched", target)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -83,6 +84,35 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
 			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {
 				t.Errorf("%d reads, %d writes, %v", s.read, s.written, err)
+			}
+		})
+	}
+}
+
+// What a run did not apply, it owns no keys in.
+func TestReleaseReadsOnlyWhatWasApplied(t *testing.T) {
+	writes := func(withheld bool) []Write {
+		return []Write{{Partial: diff.Partial{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("data", "key"), Kind: engine.Replaced, Withheld: withheld}}}}}
+	}
+	for name, c := range map[string]struct {
+		object Object
+		read   int
+	}{
+		"what was applied":       {Object{Applied: true, Writes: writes(false)}, 1},
+		"what is not recorded":   {Object{Applied: true, Writes: writes(true)}, 1},
+		"what was sent as patch": {Object{Writes: writes(false)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &flaky{}
+			r := Reversal{
+				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
+				Executor: &write.Executor{Options: write.Options{Concurrency: 1}, Writer: &write.Writer{Server: server}, ErrOut: io.Discard},
+			}
+			if err := r.release(t.Context()); err != nil || server.read != c.read {
+				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)
+			}
+			if server.read > 0 && server.secret != c.object.Writes[0].Fields[0].Withheld {
+				t.Errorf("the log is told that a Secret is used: %t", server.secret)
 			}
 		})
 	}

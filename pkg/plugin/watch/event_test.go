@@ -425,3 +425,29 @@ func TestEventRenew(t *testing.T) {
 		}
 	}
 }
+
+// The loop waits for more changes of an object after one, not before each evaluation.
+func TestLoopSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		begin := time.Now()
+		var q watch.Queue
+		for i := range 100 {
+			e := event(t, fmt.Sprintf("CREATE u%d=1", i))
+			e.Time = time.Now()
+			_ = q.Put(ctx, e)
+		}
+		left := 100
+		l := watch.Loop{Queue: &q, Most: 1, Settle: time.Second}
+		l.Evaluate = func(context.Context, []*watch.Event) error {
+			if left--; left == 0 {
+				end()
+			}
+			return nil
+		}
+		l.Run(ctx, ctx)
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
