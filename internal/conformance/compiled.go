@@ -99,7 +99,7 @@ func (w Steps) Step(s engine.Step) {
 	fmt.Fprintln(w)
 }
 
-// FuzzCompile holds that no text, read as a policy, makes compiling it or evaluating it panic, on an ordinary
+// FuzzCompile holds that no string, read as a policy, makes compiling it or evaluating it panic, on an ordinary
 // object and on one that no server would hold. The first files of the archives in some directories are where
 // it begins.
 func FuzzCompile(f *testing.F, d engine.Dialect, gvk schema.GroupVersionKind, dirs ...string) {

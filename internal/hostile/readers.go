@@ -12,7 +12,7 @@ import (
 // eight below each other.
 const marksInARow = 8
 
-// Terminal returns an error if a text acts on a terminal that shows it, or holds what a reader
+// Terminal returns an error if a string acts on a terminal that shows it, or holds what a reader
 // cannot see. Tabs and line breaks are no such thing.
 func Terminal(shown string) error {
 	for i, r := range shown {
@@ -31,7 +31,7 @@ func Terminal(shown string) error {
 	return nil
 }
 
-// Legible returns an error if a text covers the lines above and below it with combining marks.
+// Legible returns an error if a string covers the lines above and below it with combining marks.
 func Legible(shown string) error {
 	marks := 0
 	for i, r := range shown {
@@ -45,7 +45,7 @@ func Legible(shown string) error {
 	return nil
 }
 
-// around is what stands around a byte of a text.
+// around is what stands around a byte of a string.
 func around(text string, i int) string { return text[max(0, i-60):min(len(text), i+30)] }
 
 // The commands that runners take from what a step prints.
@@ -57,7 +57,7 @@ var (
 	bracketCommand = regexp.MustCompile(`##(vso|teamcity)?\[`)
 )
 
-// Runner returns an error if a CI runner takes a line of a text for a command.
+// Runner returns an error if a CI runner takes a line of a string for a command.
 func Runner(shown string) error {
 	for _, command := range []*regexp.Regexp{githubCommand, bracketCommand} {
 		if at := command.FindStringIndex(shown); at != nil {
@@ -67,7 +67,7 @@ func Runner(shown string) error {
 	return nil
 }
 
-// Lines returns an error if a text that has so many lines without hostile texts has another
+// Lines returns an error if a string that has so many lines without hostile strings has another
 // number of them.
 func Lines(shown string, want int) error {
 	if got := strings.Count(shown, "\n"); got != want {

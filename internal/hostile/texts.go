@@ -1,4 +1,4 @@
-// Package hostile has texts that were never meant well, for tests of what is shown, and
+// Package hostile has strings that were never meant well, for tests of what is shown, and
 // readers that say what a terminal, a CI runner or a shell makes of it.
 package hostile
 
@@ -11,7 +11,7 @@ import (
 // it is meant for.
 type Text struct{ Class, Text string }
 
-// Texts returns all texts. They are the same in every run, and each holds something that
+// Texts returns all strings. They are the same in every run, and each holds something that
 // nothing else in an output has.
 func Texts() []Text {
 	var out []Text
@@ -70,7 +70,7 @@ func Texts() []Text {
 	return out
 }
 
-// All is one text of all of them, apart from those that are long.
+// All is one string of all of them, apart from those that are long.
 func All() string {
 	var b strings.Builder
 	for _, t := range Texts() {

@@ -15,7 +15,7 @@ type APIPath struct {
 	Clean                     string // without the query, "." and ".."; starts with "/"
 	Group, Version            string
 	Resource, Namespace, Name string
-	Subresource               string // its first segment alone: "proxy" of .../proxy/healthz
+	Subresource               string // only its first segment: "proxy" of .../proxy/healthz
 	Query                     url.Values
 	watches, legacy           bool
 }

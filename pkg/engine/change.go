@@ -88,7 +88,8 @@ func (c *Change) Managed() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactManaged })
 }
 
-// Ignored reports whether a rule that matches the object leaves it alone, because the object or the user says so.
+// Ignored reports whether a rule that matches the object leaves it alone, because the object or the user says
+// so.
 func (c *Change) Ignored() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Ignored() })
 }
@@ -285,7 +286,7 @@ func ParsePathElements(elements []string) (fieldpath.Path, error) {
 // PathString is a path as people write it: `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
 // `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`, `spec.args[0]`. Two different
 // paths never have the same text, and what cannot be printed in it is escaped: control characters, and those
-// of no width. The path of a whole object is the empty text.
+// of no width. The path of a whole object is the empty string.
 func PathString(p fieldpath.Path) string { return pathText(p, elementText) }
 
 // PathPattern returns a path as PathString does, with [*] for the elements of lists: it is equal for
@@ -386,7 +387,8 @@ type Impact struct {
 	Fields Paths `json:"fields,omitempty"`
 	// Owner is who owns the fields or the object, where the impact is about that.
 	Owner string `json:"owner,omitempty"`
-	// Source is what a tool keeps the object by, of one that is managed: "deploy in https://example.com/shop.git".
+	// Source is what a tool keeps the object by, of one that is managed: "deploy in
+	// https://example.com/shop.git".
 	Source string `json:"source,omitempty"`
 	// Pods counts those that would restart.
 	Pods int `json:"pods,omitempty"`

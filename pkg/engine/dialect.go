@@ -232,7 +232,7 @@ type Ask struct {
 }
 
 // Computed is the part of a Selection that is one plain text when a rule runs, and
-// not known before: as a pattern, any text.
+// not known before: as a pattern, any string.
 const Computed = "?*"
 
 // AskOf is whom a rule asks.

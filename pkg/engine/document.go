@@ -194,14 +194,15 @@ func JoinedErrors(err error) []error {
 // include", "{{`", "{{- if", "[[ include", and those of Terraform: "%{ for".
 var templates = regexp.MustCompile("%\\{~?\\s*(?:for|if|else|endfor|endif)\\b|(?:\\{\\{|\\[\\[)-?\\s*(?:`|\\.(?:Values|Release|Chart|Capabilities|Files)\\b|(?:include|template|if|range|with|define|end|toYaml)\\b\\s*[^\\s|.(&=!<>]|end\\s*-?(?:\\}\\}|\\]\\]))")
 
-// TemplateHint says what to do with a text that LooksLikeTemplate.
+// TemplateHint says what to do with a string that LooksLikeTemplate.
 const TemplateHint = "this looks like a template that was not rendered: write what \"helm template\", or the tool that it is for, prints to a file, and use that"
 
-// placeholders matches what Flux, Terraform and envsubst replace, and policies may hold all the same: "${NS:=shop}".
+// placeholders matches what Flux, Terraform and envsubst replace, and policies may hold all the same:
+// "${NS:=shop}".
 var placeholders = regexp.MustCompile(`\$\{\w+(?::?[=-][^}]*)?\}`)
 
-// PlaceholderHint is TemplateHint after "; " where a text of which nothing comes has a placeholder of a template; else it is
-// empty.
+// PlaceholderHint is TemplateHint after "; " where a string of which nothing comes has a placeholder of a
+// template; else it is empty.
 func PlaceholderHint(text string) string {
 	if placeholders.MatchString(text) || LooksLikeTemplate(text) {
 		return "; " + TemplateHint
@@ -209,5 +210,5 @@ func PlaceholderHint(text string) string {
 	return ""
 }
 
-// LooksLikeTemplate reports whether a text holds what Helm, or a tool like it, would have replaced.
+// LooksLikeTemplate reports whether a string holds what Helm, or a tool like it, would have replaced.
 func LooksLikeTemplate(text string) bool { return templates.MatchString(text) }

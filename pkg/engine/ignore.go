@@ -8,8 +8,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// IgnoreAnnotation is the annotation of an object that rules leave alone, as what they match and as what others
-// make them change: "true" for all, or policies and POLICY/RULE, with wildcards and commas between them.
+// IgnoreAnnotation is the annotation of an object that rules leave alone, as what they match and as what
+// others make them change: "true" for all, or policies and POLICY/RULE, with wildcards and commas between
+// them.
 const IgnoreAnnotation = "kubectl-mutate/ignore"
 
 // Ignored says which rules leave an object alone. The zero value is none.

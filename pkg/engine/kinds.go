@@ -227,8 +227,8 @@ func near(name, known string) (int, bool) {
 	return d, d <= most
 }
 
-// distance is how many letters of a text are wrong, missing, too many or exchanged with the next: the optimal
-// string alignment distance.
+// distance is how many letters of a string are wrong, missing, too many or exchanged with the next: the
+// optimal string alignment distance.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -1,11 +1,11 @@
-// This file draws random texts that match a regular expression, as the
+// This file draws random strings that match a regular expression, as the
 // function random() of Kyverno's expression languages does.
 //
 // Both of them, JMESPath and CEL, hand the pattern to the same generator,
 // github.com/zach-klippenstein/goregen, with its defaults. It reads patterns in
 // POSIX's syntax, so that \d, \w, (?i) and all else that Perl added is an error,
-// and gives ^ and $ no text, wherever they stand. This package keeps that, and
-// differs where a text would be of no use in an object: what has no upper bound
+// and gives ^ and $ no string, wherever they stand. This package keeps that, and
+// differs where a string would be of no use in an object: what has no upper bound
 // (*, + and {n,}) repeats up to 10 times rather than 4,096; "." and classes draw
 // printable ASCII characters where they have any, rather than any code point or
 // none; and a pattern that the generator panics on is an error. Texts are drawn
@@ -24,22 +24,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// The bounds of texts. They are far beyond names and labels, and low enough that a
+// The bounds of strings. They are far beyond names and labels, and low enough that a
 // hostile pattern ends within milliseconds.
 const (
 	maxPattern = 1_000  // bytes of a pattern
-	maxText    = 10_000 // bytes of a text
-	maxSteps   = 50_000 // parts of a pattern that are walked through for a text
+	maxText    = 10_000 // bytes of a string
+	maxSteps   = 50_000 // parts of a pattern that are walked through for a string
 	maxRepeat  = 10     // of what has no upper bound
 )
 
 const (
 	blank, tilde = 0x20, 0x7e // from space to tilde, ASCII is printable
-	// The code points that UTF-16 needs for itself; no text can hold them.
+	// The code points that UTF-16 needs for itself; no string can hold them.
 	surrogates, afterSurrogates = 0xd800, 0xe000
 )
 
-// Random draws a series of texts, for one evaluation of policies: equal seeds and
+// Random draws a series of strings, for one evaluation of policies: equal seeds and
 // equal patterns give equal series. It is not for concurrent use.
 type Random struct{ numbers *rand.Rand }
 
@@ -49,7 +49,7 @@ func NewRandom(seed uint64) *Random {
 }
 
 // errNothing is the reason of a pattern such as [^\x00-\x{10FFFF}], and of one
-// that only what is not a text would match: NUL, or half a surrogate pair.
+// that only what is not a string would match: NUL, or half a surrogate pair.
 var errNothing = errors.New("it matches no text")
 
 // Text draws the next text, which matches the pattern from its beginning to its
@@ -72,7 +72,7 @@ func (s *Random) Text(pattern string) (string, error) {
 	return string(d.text), nil
 }
 
-// drawing is one text on its way.
+// drawing is one string on its way.
 type drawing struct {
 	numbers *rand.Rand
 	text    []byte

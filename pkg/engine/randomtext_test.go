@@ -57,7 +57,7 @@ func TestPatternsWithoutTexts(t *testing.T) {
 	for _, pattern := range []string{
 		"[", "(", "*", "a{1001}", "((a{1000}){1000}){1000}", "\xff", // no regular expressions
 		`\d{3}`, `\w+`, `[\d]`, `\S`, `\bx`, `\Aab\z`, `\pL`, `\Q.\E`, "(?i)ab", "(?:a|b)", "(?P<x>a)", // Perl's
-		`[^\x00-\x{10FFFF}]`, `a[\x00]`, `\x00`, `\x{d800}`, `[\x{d800}-\x{dfff}]`, // nothing that a text can hold
+		`[^\x00-\x{10FFFF}]`, `a[\x00]`, `\x00`, `\x{d800}`, `[\x{d800}-\x{dfff}]`, // nothing that a string can hold
 	} {
 		text, err := engine.NewRandom(1).Text(pattern)
 		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("pattern %#q: ", pattern)) || text != "" {

@@ -122,8 +122,8 @@ func (s *Scope) Names(k ObjectKey) bool {
 	})
 }
 
-// reaches reports whether an object is in a namespace of the scope, if it is in any, has its labels, and is not
-// excluded.
+// reaches reports whether an object is in a namespace of the scope, if it is in any, has its labels, and is
+// not excluded.
 func (s *Scope) reaches(k ObjectKey, has map[string]string) bool {
 	return s.In(k.Namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has))) && !s.excludes(k)
 }
@@ -143,8 +143,8 @@ func (s *Scope) Listed() []string {
 	return s.Namespaces
 }
 
-// within returns patterns for the namespaces that the scope has and a pattern covers; an empty one covers all. Of
-// two patterns it is the one that was given.
+// within returns patterns for the namespaces that the scope has and a pattern covers; an empty one covers
+// all. Of two patterns it is the one that was given.
 func (s *Scope) within(pattern string) []string {
 	var out []string
 	for _, namespace := range s.Namespaces {

@@ -81,10 +81,10 @@ func IsSecret(u *unstructured.Unstructured) bool {
 // IsSecret reports whether the key is that of a core Secret.
 func (k ObjectKey) IsSecret() bool { return k.GroupKind == schema.GroupKind{Kind: "Secret"} }
 
-// IsHidden reports whether a text is hidden, or a part of it.
+// IsHidden reports whether a string is hidden, or a part of it.
 func IsHidden(text string) bool { return strings.Contains(text, HiddenValue) }
 
-// HoldsHidden reports whether a value of JSON holds a text that is hidden, in whole or in
+// HoldsHidden reports whether a value of JSON holds a string that is hidden, in whole or in
 // part.
 func HoldsHidden(value any) bool {
 	switch v := value.(type) {

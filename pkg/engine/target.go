@@ -104,8 +104,8 @@ func (k ObjectKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster, since a file is of one, and for Of, since it
-// has what is there.
+// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster, since a file is of one, and for Of, since
+// it has what is there.
 func (k *ObjectKey) UnmarshalJSON(text []byte) error {
 	var in objectKeyJSON
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -30,10 +30,10 @@ func FewOf[T any](first []T, n int) string {
 	return text
 }
 
-// Cut stands at the end of a text that was cut.
+// Cut stands at the end of a string that was cut.
 const Cut = "..."
 
-// Shorten returns the first bytes of a text that has more than that, and Cut.
+// Shorten returns the first bytes of a string that has more than that, and Cut.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -41,7 +41,7 @@ func Shorten(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + Cut
 }
 
-// FirstWords returns the words that begin a text, as many as take so many bytes, and Cut where there are
+// FirstWords returns the words that begin a string, as many as take so many bytes, and Cut where there are
 // more. No word is split.
 func FirstWords(text string, most int) string {
 	if len(text) <= most {
@@ -54,7 +54,7 @@ func FirstWords(text string, most int) string {
 // policy, or why a rule failed, was denied or is not supported.
 const MaxMessage = 8 << 10
 
-// Ends returns the words that begin and end a text, as many as take so many bytes, with Cut in the place of
+// Ends returns the words that begin and end a string, as many as take so many bytes, with Cut in the place of
 // those between them. It is for messages, which quote what they are about and then say what is wrong with it.
 // No word is split.
 func Ends(text string, most int) string {
@@ -72,7 +72,7 @@ func Ends(text string, most int) string {
 // space is what separates words.
 const space = " \t\r\n"
 
-// BriefValue returns a short form of a value: texts in quotes and shortened, maps and
+// BriefValue returns a short form of a value: strings in quotes and shortened, maps and
 // lists by their size. It hides nothing.
 func BriefValue(value any) string {
 	switch v := value.(type) {

@@ -285,7 +285,7 @@ func (m *Memo) lookup(key any) (memoized, bool) {
 
 // Do returns the value of a key, which get gets at most once while it is kept.
 // Errors are kept as well, but for those of a cancelled context; a get that panics has a
-// *PanicError. The key's type belongs to the caller alone, as that of a context key. The value must not
+// *PanicError. The key's type belongs only to the caller, as that of a context key. The value must not
 // be modified. A get must not ask for its own key. That it reads a Secret counts for each caller.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
 	if m == nil {
@@ -355,8 +355,8 @@ type Image struct {
 	Registry, Repository string
 	Identifier           string // the tag or the digest
 	Resolved             string // "REGISTRY/REPOSITORY@sha256:..."
-	// ManifestList is the index that the reference names, nil where it names one
-	// image alone. Manifest and Config belong to the image for linux/amd64. All
+	// ManifestList is the index that the reference names, nil where it names only
+	// one image. Manifest and Config belong to the image for linux/amd64. All
 	// are JSON, as the registry holds it.
 	ManifestList, Manifest, Config []byte
 }

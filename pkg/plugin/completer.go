@@ -102,8 +102,8 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 // compgen, which completes with older versions of cobra, does.
 const special = "`$\"'\\;&|<>(){}[]*?!#^"
 
-// harmless leaves out what does not begin as it was typed, names with control characters, and those that a shell would take for more
-// than a word: they come from clusters and files.
+// harmless leaves out what does not begin as it was typed, names with control characters, and those that a
+// shell would take for more than a word: they come from clusters and files.
 func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		out, directive := values(c, args, begun)

@@ -81,7 +81,7 @@ func plainLetters(text string) string { return separators.ReplaceAllString(strin
 // numbers that a run makes: digests, IDs, ports, times, processes in the head of a line of the log.
 var runNumbers = regexp.MustCompile(`\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*( +\d+ [a-z_]+\.go:\d+\])?|klog.*?\]|delay="[0-9.]+m?s"`)
 
-// secretIn returns what a text shows of the Secret, and what stands around it.
+// secretIn returns what a string shows of the Secret, and what stands around it.
 func secretIn(text string) string {
 	plain := plainLetters(runNumbers.ReplaceAllStringFunc(text, func(number string) string {
 		if strings.Contains(secretNumber, number) {
@@ -100,7 +100,7 @@ func secretIn(text string) string {
 // packed is what a report packs, as gzip in base64.
 var packed = regexp.MustCompile(`H4sI[A-Za-z0-9+/]{20,}=*`)
 
-// unpacked is a text with what it packs in clear.
+// unpacked is a string with what it packs in clear.
 func unpacked(t *testing.T, text string) string {
 	t.Helper()
 	return packed.ReplaceAllStringFunc(text, func(encoded string) string {

@@ -14,10 +14,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/tier"
 )
 
-// hostileLine is a text that would be a line of its own, and a command to a runner.
+// hostileLine is a string that would be a line of its own, and a command to a runner.
 const hostileLine = "\nNext: kubectl delete ns shop\n::error::gone\n"
 
-// hostileAnswers are the places of an API server's answers, each with a function that puts a text there:
+// hostileAnswers are the places of an API server's answers, each with a function that puts a string there:
 // what it answers to a request, or "" to leave the answer alone.
 func hostileAnswers(text string) map[string]func(w http.ResponseWriter, r *http.Request) string {
 	encoded, err := json.Marshal(strings.ToValidUTF8(text, "\ufffd"))
@@ -52,7 +52,7 @@ func hostileAnswers(text string) map[string]func(w http.ResponseWriter, r *http.
 	}
 }
 
-// replacing returns an answer in which texts are replaced by others, for the paths that begin so.
+// replacing returns an answer in which strings are replaced by others, for the paths that begin so.
 func replacing(path string, pairs ...string) func(http.ResponseWriter, *http.Request) string {
 	return func(_ http.ResponseWriter, r *http.Request) string {
 		if !strings.HasPrefix(r.URL.Path, path) {
@@ -80,13 +80,13 @@ func refusing(method, path string, status int, body string) func(http.ResponseWr
 	}
 }
 
-// failing returns a Status with a text, as JSON, in each place.
+// failing returns a Status with a string, as JSON, in each place.
 func failing(quoted string, status int, reason string) string {
 	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": %d, "reason": %q, "message": %s, "details": {"name": %s, "group": %s, "kind": %s,
 		"causes": [{"reason": "FieldValueInvalid", "message": %s, "field": %s}]}}`, status, reason, quoted, quoted, quoted, quoted, quoted, quoted)
 }
 
-// TestHostileServersAreShown runs every command against servers that put hostile texts into each place of
+// TestHostileServersAreShown runs every command against servers that put hostile strings into each place of
 // their answers, and with a kubeconfig of such names, and has what is shown read as a terminal and a CI
 // runner read it.
 func TestHostileServersAreShown(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 
 // forgedUndos are changes of the journal of a run that has written what forgeries are about: what undo is to
 // put back is evil, and not to be shown.
-var forgedUndos = map[string][]string{ // pairs of texts
+var forgedUndos = map[string][]string{ // pairs of strings
 	"made of a Secret":            {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secret":true`},
 	"by a name made of a Secret":  {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","secretFrom":2`},
 	"withheld, and was there":     {`"level":"debug"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"added","withheld":true`},
@@ -29,7 +29,7 @@ var forgedUndos = map[string][]string{ // pairs of texts
 	"in what is made of a Secret": {`"level":"debug"`, `"level":"evil"`, `"fields":[`, `"fields":[{"path":"data","elements":["f:data"],"kind":"replaced","secret":true},`},
 }
 
-// resealed is a text in which the digests of a run are those of what the program reads there.
+// resealed is a string in which the digests of a run are those of what the program reads there.
 func resealed(text []byte) []byte {
 	type run struct {
 		Documents []struct {

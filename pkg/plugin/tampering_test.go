@@ -247,7 +247,7 @@ var everyMutation = flag.Bool("every-mutation", false, "Let tests try each of th
 
 // forgeries are changes of several values at once of what holds a run with a change of
 // ConfigMap a: data.level from debug to info, and data.copied from a Secret.
-var forgeries = map[string][]string{ // pairs of texts
+var forgeries = map[string][]string{ // pairs of strings
 	"another value, withheld":           {`"level":"info"`, `"level":"evil"`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`},
 	"another value of the policy":       {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`},
 	"the same, withheld":                {`"patchStrategicMerge":{"data":{"level":"info"}}`, `"patchStrategicMerge":{"data":{"level":"evil"}}`, `"kind":"replaced"`, `"kind":"replaced","withheld":true`},
@@ -270,7 +270,7 @@ var forgeries = map[string][]string{ // pairs of texts
 	"two of everything":                 {`"entries":[`, `"entries":[],"Entries":[`},
 }
 
-// forged makes the forgeries of a text, and fails for one that changes nothing.
+// forged makes the forgeries of a string, and fails for one that changes nothing.
 func forged(t *testing.T, text []byte, optional ...string) []mutation {
 	t.Helper()
 	var out []mutation

@@ -52,7 +52,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("expression %q was stopped: it %s", shorten(e.Expression), e.Limit.Error())
 }
 
-// Unwrap returns the limit if it is of this program alone, so that what a server would do is not known.
+// Unwrap returns the limit if it is of this program only, so that what a server would do is not known.
 func (e *LimitError) Unwrap() error {
 	if e.Server {
 		return nil
@@ -103,7 +103,7 @@ func asWhole(expression, problem string) error {
 }
 
 // limitOf words the parser's own limits, which are no place in an expression: the library
-// has nothing but texts for them.
+// has nothing but strings for them.
 func limitOf(text, message string) string {
 	switch {
 	case utf8.RuneCountInString(text) > maxExpression:

@@ -86,7 +86,7 @@ type Builder struct {
 	built         []*Expression
 }
 
-// compileAll compiles sources; one without a text is reported already.
+// compileAll compiles sources; one without a string is reported already.
 func (b *Builder) compileAll(all []Source, compile func(Source) (*Expression, error)) []*Expression {
 	var out []*Expression
 	for _, x := range all {

@@ -15,7 +15,7 @@ import (
 const maxElements = 100_000
 
 // subtractSize subtracts the elements of a value from what is left, and stops when nothing is.
-// Data of the input counts by its length alone: it is no bigger than it was.
+// Data of the input counts only by its length: it is no bigger than it was.
 func subtractSize(v ref.Val, left *int) {
 	if *left--; *left < 0 {
 		return

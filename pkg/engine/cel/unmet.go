@@ -41,7 +41,7 @@ func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	if !e.input.Explain {
 		return out
 	}
-	defer func() { _ = recover() }() // in a library, over a part that makes no sense alone
+	defer func() { _ = recover() }() // in a library, over a part that makes no sense by itself
 	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
 		f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
 		f.explain(parsed.NativeRep().Expr(), false)
@@ -117,7 +117,7 @@ func (f *finder) operand(x ast.Expr) {
 	}
 }
 
-// value evaluates a part alone. It returns nil where that is not possible, or not
+// value evaluates a part by itself. It returns nil where that is not possible, or not
 // safe: a function of the language may query the cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
 	text, err := cel.ExprToString(x, f.source)

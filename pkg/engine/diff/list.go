@@ -145,8 +145,8 @@ func namingOf(t Type) naming {
 	return naming{[]string{"name"}, t.Element()}
 }
 
-// nameAll names the elements of a list; nil where they cannot be told apart by their names, and so can only be
-// named by their index.
+// nameAll names the elements of a list; nil where they cannot be told apart by their names, and so can only
+// be named by their index.
 func (n naming) nameAll(items []any) *keyedList {
 	l := &keyedList{items, make([]string, len(items)), make(map[string]int, len(items))}
 	for i, v := range items {

@@ -14,7 +14,7 @@ import (
 // Partial is a change of an object without the rest of the object: its fields, and
 // of the object before and after no more than what is needed to know their values.
 // Lists are whole where elements come, go or move, or are named by their place; in
-// other lists the elements that do not change are there with their keys alone.
+// other lists the elements that do not change are there with only their keys.
 //
 // That is enough to compare the change with another one, to take it back, to print
 // it and to know its patch, and it is small: ten thousand of them fit where ten

@@ -48,7 +48,7 @@ func (e *Evaluation) change(
 		for _, f := range found {
 			fields = writes.append(fields, f)
 		}
-		for _, w := range writes[1:] { // of each, the paths are enough, and a text to which many write is long
+		for _, w := range writes[1:] { // of each, the paths are enough, and a string to which many write is long
 			for i := range w.Fields {
 				w.Fields[i].From, w.Fields[i].To = nil, nil
 			}

@@ -42,7 +42,7 @@ type chains struct {
 	first    map[int][]*orderedEffect // of the first pass, by the places of their triggers
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects among which triggers were looked for
-	news     []*orderedEffect          // of a round: new, or gone, but for those on their own trigger alone
+	news     []*orderedEffect          // of a round: new, or gone, but for those only on their own trigger
 	answer   answer                    // the last one
 }
 
@@ -155,7 +155,7 @@ func (c *chains) follow(ctx context.Context) error {
 	}
 	endless := false
 	next, err := c.fedBy(ctx, c.effects.all)
-	for err == nil && len(next) > 0 { // a rule depends on those before it alone, so that this ends
+	for err == nil && len(next) > 0 { // a rule depends on only those before it, so that this ends
 		next, err = c.round(ctx, next, c.inTurn)
 	}
 	next = slices.DeleteFunc(c.inOrder(), (*fed).settled)

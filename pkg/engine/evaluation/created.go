@@ -161,7 +161,8 @@ func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	return at
 }
 
-// addReasonOfCreation adds to the reason why a rule does not match an update what holds it back from a creation.
+// addReasonOfCreation adds to the reason why a rule does not match an update what holds it back from a
+// creation.
 func addReasonOfCreation(c *engine.Change, s *engine.Step) {
 	for i := range c.Steps {
 		u := &c.Steps[i]

@@ -351,7 +351,7 @@ func rank(a, b *orderedEffect) int {
 }
 
 // actingOn lists the effects that may act on an object, in order: rules before them decide whether it has the
-// labels that they select. An object that was read through a subresource is known by its key alone.
+// labels that they select. An object that was read through a subresource is known only by its key.
 func (x *effectIndex) actingOn(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil

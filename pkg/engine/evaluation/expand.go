@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
-// Selections returns what programs want of their sources; to expand it, also the workloads for which what they
-// want may be created.
+// Selections returns what programs want of their sources; to expand it, also the workloads for which what
+// they want may be created.
 func Selections(programs []engine.Program, expand bool) []engine.Selection {
 	var out, generating []engine.Selection
 	for _, p := range programs {
@@ -25,7 +25,8 @@ func Selections(programs []engine.Program, expand bool) []engine.Selection {
 	return out
 }
 
-// expanded returns a change and, behind it, those of what would be made of its object as the change leaves it.
+// expanded returns a change and, behind it, those of what would be made of its object as the change leaves
+// it.
 func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.Change, error) {
 	out := []*engine.Change{c}
 	if c.Subject.Subresource != "" || c.Target.Request.Operation == engine.OperationDelete || c.Before == nil {
@@ -46,8 +47,8 @@ func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.
 	return out, nil
 }
 
-// byController adds the changes of what controllers would create: for a Deployment a ReplicaSet and for that a
-// Pod. What is between is left out where no rule does anything to it.
+// byController adds the changes of what controllers would create: for a Deployment a ReplicaSet and for that
+// a Pod. What is between is left out where no rule does anything to it.
 func (e *Evaluation) byController(ctx context.Context, of *engine.Change, out *[]*engine.Change) error {
 	for {
 		object, user, makes := workload.Make(result(of))

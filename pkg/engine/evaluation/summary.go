@@ -77,7 +77,7 @@ func (r *RuleSummary) repeat(o engine.Outcome, times int) {
 	r.repeated[o] += times
 }
 
-// MergeParameters returns the rules with one in the place of those that differ in the parameter alone. It
+// MergeParameters returns the rules with one in the place of those that differ only in the parameter. It
 // counts an object once, however many parameters it met.
 func MergeParameters(rules []RuleSummary) []RuleSummary {
 	var out []RuleSummary
@@ -169,8 +169,8 @@ func (s *Summary) Add(c *engine.Change) {
 	s.addOutcomes(c)
 }
 
-// Differs reports whether an object would be different: as it is, as if created, or as controllers would create
-// it.
+// Differs reports whether an object would be different: as it is, as if created, or as controllers would
+// create it.
 func (s *Summary) Differs() bool {
 	return s.Changed+s.Created > 0 || s.Expanded != nil && s.Expanded.Changed > 0
 }

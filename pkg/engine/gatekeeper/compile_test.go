@@ -195,7 +195,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// FuzzCompile holds that no text, read as a mutator, makes compiling or evaluating
+// FuzzCompile holds that no string, read as a mutator, makes compiling or evaluating
 // it panic.
 func FuzzCompile(f *testing.F) {
 	for _, name := range []string{"refused", "warned"} {

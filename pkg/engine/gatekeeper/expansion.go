@@ -33,8 +33,8 @@ func (t *template) applies(gvk schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(t.applyTo, func(a match.ApplyTo) bool { return a.Covers(gvk) })
 }
 
-// decodeTemplates reads the templates of a compilation, whose check of kinds then also knows what they generate.
-// The errors are of those that Gatekeeper does not enforce.
+// decodeTemplates reads the templates of a compilation, whose check of kinds then also knows what they
+// generate. The errors are of those that Gatekeeper does not enforce.
 func decodeTemplates(c *engine.Compilation) ([]*template, []error) {
 	var all []*template
 	var errs []error
@@ -111,8 +111,8 @@ func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *templ
 	return t
 }
 
-// acyclic returns the templates, by name, without those that generate, in the end, what they apply to: Gatekeeper
-// enforces none of these.
+// acyclic returns the templates, by name, without those that generate, in the end, what they apply to:
+// Gatekeeper enforces none of these.
 func acyclic(all []*template) (kept []*template, errs []error) {
 	slices.SortFunc(all, func(a, b *template) int { return strings.Compare(a.ref.Policy, b.ref.Policy) })
 	for _, t := range all {

@@ -15,7 +15,7 @@ type imageReference struct {
 	Tag    string // ":1.25" or "@sha256:..."; empty where none is written
 }
 
-// parseImage takes a reference apart. It takes any text: what stands before the first
+// parseImage takes a reference apart. It takes any string: what stands before the first
 // slash is a domain if it looks like one, and what follows the first colon or at
 // sign after that is the tag (mutators/assignimage/imageparser.go in Gatekeeper).
 func parseImage(text string) imageReference {

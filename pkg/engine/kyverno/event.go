@@ -80,7 +80,7 @@ func eventOf(condition map[string]any) string {
 	return ""
 }
 
-// expressionIn is the expression of a text that is one variable.
+// expressionIn is the expression of a string that is one variable.
 func expressionIn(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "{{"); ok && strings.Count(text, "{{") == 1 {

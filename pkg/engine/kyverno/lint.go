@@ -40,7 +40,7 @@ var (
 	userVariable = regexp.MustCompile(`(?:^|[^.])\b((?:serviceAccountName|serviceAccountNamespace|request\.userInfo|request\.roles|request\.clusterRoles)\b)`)
 )
 
-// texts looks for mistakes in the texts of one rule.
+// strings looks for mistakes in the strings of one rule.
 type texts struct {
 	*ruleCompiler
 	declared []string // names that the rule gives values where Kyverno looks for them
@@ -83,7 +83,7 @@ func namesIn(part map[string]any) []string {
 	return names
 }
 
-// walk looks at all keys and texts below a node. Merged is set in what is merged into an object.
+// walk looks at all keys and strings below a node. Merged is set in what is merged into an object.
 func (t *texts) walk(n policydecode.Node, merged bool) {
 	switch v := n.Value.(type) {
 	case string:
@@ -121,8 +121,8 @@ func operationsIn(value any) any {
 	return value
 }
 
-// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is no anchor: it
-// is taken for a name.
+// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is not an anchor:
+// it is taken for a name.
 func lintAnchor(n policydecode.Node, key string) {
 	anchor, name := pattern.ParseKey(key)
 	if anchor != pattern.None {
@@ -195,7 +195,7 @@ func (t *texts) lintText(n policydecode.Node, text string, merged bool) {
 	}
 }
 
-// shortened keeps long texts out of messages.
+// shortened keeps long strings out of messages.
 func shortened(text string) string {
 	return engine.Shorten(strings.Join(strings.Fields(text), " "), 60)
 }
@@ -272,7 +272,7 @@ func (t *texts) declares(name string) bool {
 		slices.Contains(t.given, name) || elementName.MatchString(name)
 }
 
-// beginsWithOne reports whether a text begins with one of several names.
+// beginsWithOne reports whether a string begins with one of several names.
 func beginsWithOne(text string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(text, name) })
 }

@@ -19,7 +19,7 @@ import (
 // testdata/compile/refused.txtar has a policy for each, and lists what is not checked.
 type check struct {
 	place string // a path below what is checked
-	// on what checked.see gives it, and value, which stands at the place; an error is no refusal
+	// on what checked.see gives it, and value, which stands at the place; an error is not a refusal
 	refused *jmespath.Expression
 	reason  string
 }
@@ -93,10 +93,12 @@ var (
 		{"mutate.patchesJson6902", `operations[?regex_match('\{\{.*\}\}', path)]`, "variables are forbidden in the path of a JSON patch outside of foreach"},
 		{"mutate.patchesJson6902", `regex_match('^\s*\{\{', value)`, "its path must begin with a forward slash, which a patch that is one variable does not show"},
 		{"mutate", "oddLabels", "labels and annotations support only string values, in quotes; a JSON patch removes one, null does not"},
-		// the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of both
+		// the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of
+		// both
 		{
 			"exclude", `!(rule.match.any || rule.match.all || value.all || value.resources) && value.any && rule.match.resources &&
-				!(rule.match.resources.selector || rule.match.resources.namespaceSelector || rule.match.resources.annotations)`,
+				!(rule.match.resources.selector || rule.match.resources.namespaceSelector ||
+					rule.match.resources.annotations)`,
 			"the rule is matching an empty set, since Kyverno compares exclude.any with match.any only",
 		},
 	}...)

@@ -14,7 +14,8 @@ import (
 // footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a
 // broken one.
 type footprint struct {
-	// the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of operations
+	// the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of
+	// operations
 	paths         []string
 	writes        engine.Writes // where they write what
 	readsMetadata bool          // of the object

@@ -77,7 +77,7 @@ func decompress(packed ref.Val) ref.Val {
 	return types.String(out)
 }
 
-// compress packs a text, or what is as good as one. The same text gives the same
+// compress packs a string, or what is as good as one. The same text gives the same
 // bytes: no time is in them.
 func compress(value ref.Val) ref.Val {
 	text, err := value.ConvertToNative(reflect.TypeFor[string]())

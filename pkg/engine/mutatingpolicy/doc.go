@@ -1,7 +1,7 @@
 // Package mutatingpolicy evaluates Kyverno's MutatingPolicy and
 // NamespacedMutatingPolicy, whose expressions are CEL.
 //
-// A policy is compiled to rules: one as it is written and, if it is for Pods alone, those
+// A policy is compiled to rules: one as it is written and, if it is for Pods only, those
 // that Kyverno derives for Pod controllers. The rules run by policy name; each sees the
 // object as the one before left it.
 //

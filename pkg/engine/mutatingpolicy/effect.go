@@ -139,7 +139,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 			continue // as in Kyverno: an unknown resource has no objects
 		}
 		s.Kind, s.Resource = kind.Kind, ""
-		if s.Labels == nil { // constraints filter what is there: a name in them is no object that has to exist
+		if s.Labels == nil { // constraints filter what is there: a name in them is not an object that has to exist
 			s.Labels = &metav1.LabelSelector{}
 		}
 		out = append(out, &effect{Effect: engine.Effect{Subjects: s}, listed: true, resource: resource})

@@ -128,7 +128,7 @@ func (e *execution) input() cel.Input {
 		Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.sink.Wants(engine.Unchanged),
 	}
 	if !e.onTarget {
-		if e.operation == engine.OperationDelete { // of which the request has the old object alone
+		if e.operation == engine.OperationDelete { // of which the request has only the old object
 			in.Object = map[string]any{}
 		}
 		in.OldObject = e.oldObject()

@@ -33,7 +33,7 @@ type policy struct {
 
 	// targets are the targetMatchConstraints; nil where every object is its own target.
 	targets          *cel.Constraints
-	targetExpression cel.Source // without a text where there is none
+	targetExpression cel.Source // without a string where there is none
 	targetConditions []cel.Source
 
 	existing      bool // evaluation.mutateExisting

@@ -141,7 +141,7 @@ func (n Node) Required() string {
 	return text
 }
 
-// OneOf reads a text that must be one of those known; the first of them stands for
+// OneOf reads a string that must be one of those known; the first of them stands for
 // a missing one.
 func (n Node) OneOf(known ...string) string {
 	text := n.Text()
@@ -355,7 +355,7 @@ func TypeName(v any) string {
 // Err is the report's errors as one error, nil when there are none.
 func (r *Report) Err() error { return errors.Join(r.Errs...) }
 
-// flatMap finds a JSON pointer that goes on below a key of a map whose values are texts.
+// flatMap finds a JSON pointer that goes on below a key of a map whose values are strings.
 var flatMap = regexp.MustCompile(`^(.*/(?:metadata/(?:labels|annotations)|matchLabels|nodeSelector)/)([^/]+/.*[^/])$`)
 
 // PointerSlip says that a JSON pointer goes on below a label or an annotation, whose key was to have a slash;

@@ -8,7 +8,7 @@ import (
 
 // MatchWildcard reports whether pattern matches the whole of text: `*` matches any run of
 // characters, `/` included, and `?` exactly one character. There is no escape. An empty
-// pattern matches empty text only. A pattern that CheckWildcard refuses matches nothing.
+// pattern matches only the empty string. A pattern that CheckWildcard refuses matches nothing.
 func MatchWildcard(pattern, text string) bool {
 	if !HasWildcard(pattern) {
 		return pattern == text
@@ -42,7 +42,7 @@ func MatchWildcard(pattern, text string) bool {
 }
 
 // maxSegment is how many characters may stand behind a `*`, up to the next one: they are compared at each
-// place of a text.
+// place of a string.
 const maxSegment = 1000
 
 // CheckWildcard returns an error for a pattern that takes too long to match.

@@ -49,7 +49,7 @@ func TestMatchWildcard(t *testing.T) {
 	}
 }
 
-// Only what is searched for at each place of a text is limited.
+// Only what is searched for at each place of a string is limited.
 func TestCheckWildcard(t *testing.T) {
 	long := strings.Repeat("é?", 501)
 	for pattern, sound := range map[string]bool{"": true, "*?*": true, long + "*": true, "*" + long[:1000] + "*" + long[:1000]: true, "*" + long: false, "a*" + long + "*c": false} {

@@ -4,5 +4,5 @@
 // It needs no cluster: built-in kinds take their scope and schema from the
 // Kubernetes version that this program is built with, custom resources from
 // the CustomResourceDefinitions among the objects. Objects are kept packed, as
-// texts, and each is unpacked again where it is asked for.
+// strings, and each is unpacked again where it is asked for.
 package snapshot

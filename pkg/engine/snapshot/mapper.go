@@ -269,8 +269,8 @@ func (s *Snapshot) Served() []*meta.RESTMapping {
 	return out
 }
 
-// lists reports whether a server lists objects of a kind of Kubernetes, the resource of which comes first: not
-// of what is only asked, nor of types that it does not publish, which are guessed.
+// lists reports whether a server lists objects of a kind of Kubernetes, the resource of which comes first:
+// not of what is only asked, nor of types that it does not publish, which are guessed.
 func lists(gv schema.GroupVersion, r []metav1.APIResource) bool {
 	guessed := len(r) > 1 && r[1].Name == r[0].Name+"/"+engine.AnySubresource
 	return stable(gv.Version) && !guessed && r[0].Kind != "Binding" && !strings.HasSuffix(r[0].Kind, "Review")

@@ -1,4 +1,4 @@
-// This file keeps values of JSON as texts, which take a tenth of the memory of maps and lists.
+// This file keeps values of JSON as strings, which take a tenth of the memory of maps and lists.
 
 package snapshot
 
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Value is a value of JSON as a text. It takes a tenth of the memory of its maps and lists, and
+// Value is a value of JSON as a string. It takes a tenth of the memory of its maps and lists, and
 // the garbage collector has nothing to look at in it.
 type Value string
 
@@ -17,7 +17,7 @@ const (
 	packedMap byte = iota
 	packedList
 	packedText  // length and bytes
-	packedKnown // the number of a text of the dictionary
+	packedKnown // the number of a string of the dictionary
 	packedInt
 	packedFloat // eight bytes
 	packedTrue
@@ -26,13 +26,13 @@ const (
 )
 
 const (
-	// maxKnown is how many texts a dictionary has, besides the keys of maps.
+	// maxKnown is how many strings a dictionary has, besides the keys of maps.
 	maxKnown = 1 << 15
 	// maxKnownText is the length of the longest of them.
 	maxKnownText = 40
 )
 
-// Dictionary has the texts that occur in many objects: keys, and short values. So unpacking makes
+// Dictionary has the strings that occur in many objects: keys, and short values. So unpacking makes
 // maps and lists, and hardly anything else. Only Pack changes it. The zero value is ready for use.
 type Dictionary struct {
 	texts   []any // each is a string
@@ -97,7 +97,7 @@ func (d *Dictionary) appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(append(to, packedText), uint64(len(text))), text...)
 }
 
-// add returns the number of a text, which it adds if it is not there.
+// add returns the number of a string, which it adds if it is not there.
 func (d *Dictionary) add(text string) uint64 {
 	number, known := d.numbers[text]
 	if !known {
@@ -117,7 +117,7 @@ func (d *Dictionary) Unpack(p Value) any {
 	return value
 }
 
-// unpackFirst returns the value that a text begins with, and what is behind it.
+// unpackFirst returns the value that a string begins with, and what is behind it.
 func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 	kind, p := p[0], p[1:]
 	switch kind {
@@ -160,7 +160,7 @@ func (d *Dictionary) key(p Value) (string, Value) {
 	return key, p
 }
 
-// uvarint is binary.Uvarint for a text.
+// uvarint is binary.Uvarint for a string.
 func uvarint(p Value) (uint64, Value) {
 	var out uint64
 	for i := 0; ; i++ {

@@ -246,7 +246,7 @@ func valueAt(u *unstructured.Unstructured, path string) any {
 	return v
 }
 
-// selectorText is a selector as the status of a Scale has it: of a custom resource it is a text
+// selectorText is a selector as the status of a Scale has it: of a custom resource it is a string
 // already, of a ReplicationController a map of labels.
 func selectorText(v any) string {
 	fields, isMap := v.(map[string]any)

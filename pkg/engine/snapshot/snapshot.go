@@ -162,7 +162,7 @@ func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
 	if kind := d.Key.Kind; kind == "Namespace" || kind == "CustomResourceDefinition" || !e.pack(&l.texts, u) {
 		e.unpacked = u
 	}
-	e.key = engine.KeyOf(e.unpackedHead(&l.texts)) // its texts, and not those of the document
+	e.key = engine.KeyOf(e.unpackedHead(&l.texts)) // its strings, and not those of the document
 	return e
 }
 

@@ -103,8 +103,8 @@ func jobOfCronJob(w workload) object {
 	return w.owned(batchV1, "Job", w.name()+"-"+Unknown, metadata, template.mapAt("spec"))
 }
 
-// podOfJob has the labels that a server gives the template of a Job when it is created, and the first index if
-// it is Indexed.
+// podOfJob has the labels that a server gives the template of a Job when it is created, and the first index
+// if it is Indexed.
 func podOfJob(w workload) object {
 	out := pod(w)
 	metadata, spec := out["metadata"].(object), out["spec"].(object)

@@ -60,8 +60,8 @@ func controllerOf(gk schema.GroupKind) *controller {
 func Is(gk schema.GroupKind) bool { return controllerOf(gk) != nil }
 
 // Make returns what the controller of a workload would create for it next, with the defaults that a server
-// sets, and the user that creates it. It is false for what is no workload, has no template, or creates nothing
-// more: since it is being deleted, or has finished.
+// sets, and the user that creates it. It is false for what is not a workload, has no template, or creates
+// nothing more: since it is being deleted, or has finished.
 func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.UserInfo, bool) {
 	gk := of.GroupVersionKind().GroupKind()
 	c := controllerOf(gk)

@@ -79,7 +79,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func isUnknown(a, b string) bool { return strings.Contains(a+b, workload.Unknown) }
 
-// meets reports whether a text is another one, with something else in the place of what is unknown.
+// meets reports whether a string is another one, with something else in the place of what is unknown.
 func meets(a, b string) bool {
 	if strings.Contains(a, workload.Unknown) {
 		a, b = b, a

@@ -68,8 +68,8 @@ type WriteFlags struct {
 	Cluster *WrittenCluster // nil for the only one
 }
 
-// NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about all of
-// them at first if it asks. Its runs share what is printed of all of them.
+// NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about
+// all of them at first if it asks. Its runs share what is printed of all of them.
 func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string,
 	asks bool,
 ) (*Fleet, error) {

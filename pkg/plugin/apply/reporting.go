@@ -81,7 +81,8 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 }
 
 // NewJournal returns the function that begins the journal of a run, whose header has what is not the same for
-// all: the file that the flags name, or one in journal.Directory, where it removes those that are not to be kept.
+// all: the file that the flags name, or one in journal.Directory, where it removes those that are not to be
+// kept.
 func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write,
 	h journal.Header,
 ) (func() (*journal.Writer, error), error) {

@@ -101,9 +101,9 @@ func (w *watchWrites) follow(o *Options, events []*watch.Event) *unmade {
 	return u
 }
 
-// plan takes a change as it is evaluated, and reports whether it is to be made later: a rule could not be evaluated,
-// since the server was away for a moment, or a service is. Of what comes again nothing is made now, so that a rule that
-// appends does not append twice.
+// plan takes a change as it is evaluated, and reports whether it is to be made later: a rule could not be
+// evaluated, since the server was away for a moment, or a service is. Of what comes again nothing is made
+// now, so that a rule that appends does not append twice.
 func (u *unmade) plan(c *engine.Change) (later bool) {
 	for _, s := range c.Steps {
 		if s.Outcome.Incomplete() && cluster.Uncertain(context.Background(), s.Err) {
@@ -124,7 +124,8 @@ func (u *unmade) add(c *engine.Change) {
 	u.left[c.Subject.Whole()] = &change{watch.Left{Key: c.Target.Key}, causesOf(c)}
 }
 
-// causesOf returns the triggers of the rules that change an object, or may, and the object itself for its own rules.
+// causesOf returns the triggers of the rules that change an object, or may, and the object itself for its own
+// rules.
 func causesOf(c *engine.Change) []engine.ObjectKey {
 	var out []engine.ObjectKey
 	for _, s := range c.Steps {
@@ -160,8 +161,8 @@ func (u *unmade) result(t *write.Task, r *write.Result) {
 	}
 }
 
-// requeue has what is left of a run evaluated again, and returns the error of a run that made nothing at all, or was
-// ended.
+// requeue has what is left of a run evaluated again, and returns the error of a run that made nothing at all,
+// or was ended.
 func (u *unmade) requeue(ctx context.Context, err error) error {
 	var tooMany *write.TooManyError
 	switch refused := errors.As(err, &tooMany); {
@@ -201,8 +202,8 @@ func (u *unmade) requeue(ctx context.Context, err error) error {
 	return nil
 }
 
-// causing returns the events that cause a change: those of the run, or else, as in a run over everything, updates of
-// what triggers it.
+// causing returns the events that cause a change: those of the run, or else, as in a run over everything,
+// updates of what triggers it.
 func (u *unmade) causing(c *change) []*watch.Event {
 	var out []*watch.Event
 	for _, e := range u.events {
@@ -239,8 +240,8 @@ func (w *watchWrites) wrote(t *write.Task, r *write.Result) {
 	}
 }
 
-// write makes the changes that events cause, as a run with a journal of its own; of events that are evaluated again
-// those that are left, and no others: a rule that appends would append twice.
+// write makes the changes that events cause, as a run with a journal of its own; of events that are evaluated
+// again those that are left, and no others: a rule that appends would append twice.
 func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.Each,
 	events []*watch.Event,
 ) error {
@@ -340,8 +341,8 @@ func (w *watchWrites) away() func(context.Context, error) bool {
 	}
 }
 
-// settled leaves out the changes of objects that never settle, which are refused, and reports each object once when
-// it is left out.
+// settled leaves out the changes of objects that never settle, which are refused, and reports each object
+// once when it is left out.
 func (w *watchWrites) settled(changes []*engine.Change, events []*watch.Event,
 	left *unmade,
 ) []*engine.Change {

@@ -311,7 +311,7 @@ func (l *List) where(clusters []string) string {
 	return strings.Join(clusters, ", ")
 }
 
-// onClusters says behind a text on which clusters that holds, if not on all.
+// onClusters says behind a string on which clusters that holds, if not on all.
 func (l *List) onClusters(clusters []string) string {
 	if len(clusters) == len(l.Clusters) {
 		return ""
@@ -367,7 +367,7 @@ func (l *List) deprecated() []string {
 	return out
 }
 
-// texts writes selections for people, each once, and all kinds in one way, as
+// strings writes selections for people, each once, and all kinds in one way, as
 // GROUP/KIND: rules of Kyverno leave out groups, those of admission name resources.
 // An unknown kind stays as the policy has it, and is called so.
 func (b *Builder) texts(selections []engine.Selection) []string {

@@ -80,10 +80,12 @@ func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 			Namespace: r.Namespace, Name: r.Name,
 		}
 		if r.FieldSelector != "" {
-			spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
+			spec.ResourceAttributes.FieldSelector =
+				&authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
 		}
 		if r.LabelSelector != "" {
-			spec.ResourceAttributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
+			spec.ResourceAttributes.LabelSelector =
+				&authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
 		}
 	}
 	body, err = json.Marshal(authorizationv1.SubjectAccessReview{

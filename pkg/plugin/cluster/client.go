@@ -44,7 +44,7 @@ const (
 
 // Options tune a Client; the zero value of a field stands for its default.
 type Options struct {
-	// QPS and Burst limit the requests; a negative QPS is no limit. Without both, the server sets the pace if
+	// QPS and Burst limit the requests; a negative QPS is not a limit. Without both, the server sets the pace if
 	// it has API Priority and Fairness.
 	QPS   float32
 	Burst int
@@ -54,7 +54,7 @@ type Options struct {
 	But []schema.GroupResource
 	// ChunkSize is how many objects one request of a listing asks for; negative for all of them.
 	ChunkSize int64
-	// Warnings takes the server's warnings, each text once, and a warning of the first schema that
+	// Warnings takes the server's warnings, each string once, and a warning of the first schema that
 	// cannot be read; nil drops them.
 	Warnings io.Writer
 	// Waiting, if set, is called with the times from and to which a request waits for QPS and Burst, or
@@ -121,8 +121,9 @@ func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 // maxFirstAnswer is how long a server may take for its first answer; client-go has the same for discovery.
 const maxFirstAnswer = 32 * time.Second
 
-// Answers returns an error if the server leaves a small request without an answer, whatever that would be. From then
-// on one read that it leaves without an answer is the end of all: it is called before others use the client.
+// Answers returns an error if the server leaves a small request without an answer, whatever that would be.
+// From then on one read that it leaves without an answer is the end of all: it is called before others use
+// the client.
 func (c *Client) Answers(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, maxFirstAnswer)
 	defer cancel()
@@ -192,7 +193,7 @@ func (c *Client) Info() Info { return c.info }
 // userInfo is what a URL has before its host.
 var userInfo = regexp.MustCompile(`(^|//)\S*@`)
 
-// withoutPassword is a URL, or a text that quotes some, without the user and the password that a URL may
+// withoutPassword is a URL, or a string that quotes some, without the user and the password that a URL may
 // have.
 func withoutPassword(text string) string { return userInfo.ReplaceAllString(text, "$1") }
 

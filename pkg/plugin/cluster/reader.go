@@ -224,7 +224,7 @@ func queryOf(s engine.Selection) query {
 	if q.fields = s.Fields; !selector.HasWildcard(s.Name) {
 		q = q.selecting(s.Name)
 	}
-	// one of everything has no text
+	// one of everything has no string
 	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 {
 		q.labels = metav1.FormatLabelSelector(l)
 	}

@@ -106,9 +106,9 @@ func readBackoff() wait.Backoff {
 	return b
 }
 
-// Patience is what the calls of a run share: once a few of them have been repeated in vain for one cause, such
-// as a webhook that cannot be called, a call that fails for it is not repeated. It is safe for concurrent use;
-// nil always repeats.
+// Patience is what the calls of a run share: once a few of them have been repeated in vain for one cause,
+// such as a webhook that cannot be called, a call that fails for it is not repeated. It is safe for
+// concurrent use; nil always repeats.
 type Patience struct {
 	// Waiting, if set, is called with the cause for which a call is going to be repeated.
 	Waiting func(cause string)
@@ -327,7 +327,8 @@ func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstruc
 // hurry is how long the server may take for a dry run where others hung.
 const hurry = time.Second
 
-// Patch sends a patch as Client.Patch does. What has no answer soon, after others hung, is taken to hang on the same.
+// Patch sends a patch as Client.Patch does. What has no answer soon, after others hung, is taken to hang on
+// the same.
 func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
 	p Patch,
 ) (object *unstructured.Unstructured, err error) {

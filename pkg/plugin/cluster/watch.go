@@ -152,8 +152,8 @@ func (w *Watched) List(ctx context.Context,
 }
 
 // Watch calls opened when the server has taken the watch, and each with every change since a version, in
-// order, until the server ends the watch, which is no error. An error of each ends it too. A version that the
-// server does not know any more is an error for which Expired holds.
+// order, until the server ends the watch, which is not an error. An error of each ends it too. A version that
+// the server does not know any more is an error for which Expired holds.
 //
 // The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks
 // take is given up with the error of package transport.

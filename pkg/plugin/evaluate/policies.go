@@ -34,7 +34,7 @@ type Policies struct {
 // policy or rule that the user wants, and for each field or kind that there is not: of its rule the rest
 // is used, and so are the other policies. It calls idle with the number of
 // installed policies that change nothing: they are installed for other purposes, so that there
-// is no warning. The error is that of a choice that names no rule.
+// is not a warning. The error is that of a choice that names no rule.
 func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
 	var programs []engine.Program
 	var seen []engine.RuleRef

@@ -149,8 +149,8 @@ func (r *Run) AsksForOld(rule engine.RuleRef) bool {
 	})
 }
 
-// Triggered calls emit with what rules make of targets because of what triggers them, where that is something that they
-// would not make once more, and that asks for nothing but what there is.
+// Triggered calls emit with what rules make of targets because of what triggers them, where that is something
+// that they would not make once more, and that asks for nothing but what there is.
 func (r *Run) Triggered(ctx context.Context, targets []engine.Target, emit func(*engine.Change) error) error {
 	once := map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
@@ -196,9 +196,9 @@ func (r *Run) prepare() {
 	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
-// Unexpanded counts the rules that match nothing but Pods, and that no rule for workloads is derived from, where
-// there are workloads, whose Pods the run does not evaluate. Without a cluster, it looks for the workloads among
-// the objects.
+// Unexpanded counts the rules that match nothing but Pods, and that no rule for workloads is derived from,
+// where there are workloads, whose Pods the run does not evaluate. Without a cluster, it looks for the
+// workloads among the objects.
 func (r *Run) Unexpanded(ctx context.Context) int {
 	only := map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {

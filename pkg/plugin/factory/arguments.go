@@ -48,8 +48,8 @@ func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) 
 	return keys, nil
 }
 
-// Excluded reads what the user typed for --exclude and --exclude-namespaces, as flags.Objects validates it. It is
-// an error if there is no such TYPE.
+// Excluded reads what the user typed for --exclude and --exclude-namespaces, as flags.Objects validates it.
+// It is an error if there is no such TYPE.
 func Excluded(mapper meta.RESTMapper, objects, namespaces []string) ([]engine.Selection, error) {
 	var out []engine.Selection
 	for _, text := range objects {

@@ -66,11 +66,11 @@ func unknown(known []string, name string) error {
 	return fmt.Errorf("--contexts: there is no context %q; %s", name, hint)
 }
 
-// DistinctContexts returns the contexts without those that reach the same server as the same user as one before them
-// and, unless the run chooses the namespace, in the same namespace: each object is then evaluated, and
-// written, once. A proxy may serve several clusters at one address and tell them apart by the user, so
-// contexts with different users are kept. The notes say which contexts are left out, and which may have
-// objects in common.
+// DistinctContexts returns the contexts without those that reach the same server as the same user as one
+// before them and, unless the run chooses the namespace, in the same namespace: each object is then
+// evaluated, and written, once. A proxy may serve several clusters at one address and tell them apart by the
+// user, so contexts with different users are kept. The notes say which contexts are left out, and which may
+// have objects in common.
 func DistinctContexts(config *clientcmdapi.Config, contexts []string,
 	anyNamespace bool,
 ) (distinct, notes []string) {

@@ -283,7 +283,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 		return nil, err
 	}
 	for _, d := range o.Documents {
-		if engine.RoleOf(d.Key.GroupKind, o.Dialects) != engine.Policy { // which is no object of the cluster yet
+		if engine.RoleOf(d.Key.GroupKind, o.Dialects) != engine.Policy { // not an object of the cluster yet
 			loader.AddWorld(d)
 		}
 	}

@@ -77,7 +77,7 @@ func OpenShared(evaluate *flags.Evaluate, showSecrets bool) (*Factory, error) {
 	return f, nil
 }
 
-// ReadInstead has the factory read texts in the place of files, by their paths.
+// ReadInstead has the factory read strings in the place of files, by their paths.
 func (f *Factory) ReadInstead(texts map[string][]byte) { f.reader.Instead = texts }
 
 // connect makes the client.

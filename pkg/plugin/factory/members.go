@@ -207,7 +207,7 @@ func (e *ClustersError) Error() string { return strings.Join(e.Clusters, ", ") +
 // Unwrap returns the problem.
 func (e *ClustersError) Unwrap() error { return e.Err }
 
-// said is what clusters say, each text once.
+// said is what clusters say, each string once.
 type said struct {
 	all   []*ClustersError // in the order in which they came up
 	known map[string]*ClustersError
@@ -227,7 +227,7 @@ func (s *said) add(cluster string, err error) {
 	}
 }
 
-// problems returns those of all clusters, each text once.
+// problems returns those of all clusters, each string once.
 func (f *FleetRun) problems() []*ClustersError {
 	var out said
 	for _, m := range f.Members {
@@ -283,8 +283,8 @@ func (m *Member) String() string {
 	return text
 }
 
-// OnCluster returns an event of the run on one cluster as one of a run on several: what it is about is on that
-// cluster.
+// OnCluster returns an event of the run on one cluster as one of a run on several: what it is about is on
+// that cluster.
 func OnCluster(cluster string, e output.Event) output.Event {
 	switch e := e.(type) {
 	case output.Evaluated:

@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
-// Followers are what follows the objects that the rules of a run match, those that they change in place of these, and
-// the parameters of its policies, which are a part of them.
+// Followers are what follows the objects that the rules of a run match, those that they change in place of
+// these, and the parameters of its policies, which are a part of them.
 type Followers struct{ Objects, Targets, Params []*watch.Follower }
 
 // Followers returns those of a run. Kinds that are not known are reported.
@@ -126,8 +126,8 @@ func (f *Factory) Files() []string {
 	return out
 }
 
-// Events returns the sources of a run over events, and its world: the cluster as it is now. Whatever is there triggers
-// the changes of targets.
+// Events returns the sources of a run over events, and its world: the cluster as it is now. Whatever is there
+// triggers the changes of targets.
 func (f *Factory) Events(o *evaluate.Options,
 	events []*watch.Event,
 ) (objects *watch.Source, triggers engine.Source, w *engine.World) {

@@ -277,7 +277,8 @@ func Place(path string) string {
 	return path
 }
 
-// Inside reports whether a file is in one of some directories, or beside one of some files, with links followed.
+// Inside reports whether a file is in one of some directories, or beside one of some files, with links
+// followed.
 func Inside(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		rest, err := filepath.Rel(Place(DirectoryOf(root)), Place(path))
@@ -293,8 +294,8 @@ func DirectoryOf(path string) string {
 	return filepath.Dir(path)
 }
 
-// PlainName returns a name for a file that contains a text, such as the name of a context: without what some
-// file systems do not allow, and not too long.
+// PlainName returns a name for a file that contains a string, such as the name of a context: without what
+// some file systems do not allow, and not too long.
 func PlainName(s string) string {
 	s = cmp.Or(strings.Trim(notInNames.ReplaceAllString(s, "-"), ".-"), "cluster")
 	return s[:min(len(s), longestName)]

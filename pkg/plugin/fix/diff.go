@@ -21,8 +21,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// diff returns the unified diff of the file, as git apply takes it. Where the file has a Secret, its values are
-// masked.
+// diff returns the unified diff of the file, as git apply takes it. Where the file has a Secret, its values
+// are masked.
 func (f *manifest) diff(ctx context.Context, explain bool) string {
 	name := strings.TrimPrefix(shownPath(f.path), "/")
 	if strings.ContainsAny(name, " \t") {
@@ -120,7 +120,7 @@ func shownPath(path string) string {
 // comment matches the comments of YAML, and what looks like them.
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*?(\r?)$`)
 
-// texts returns both states as they may be shown; false if they may not.
+// strings returns both states as they may be shown; false if they may not.
 func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	if f.hide {
 		return "", "", false
@@ -148,7 +148,8 @@ func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	return b, a, errBefore == nil && errAfter == nil && a != b
 }
 
-// documentOr returns a document of a state of the file or, where that has none, what names the one of the other.
+// documentOr returns a document of a state of the file or, where that has none, what names the one of the
+// other.
 func documentOr(state, other []engine.Document, i int) *unstructured.Unstructured {
 	if i < len(state) {
 		return state[i].Object()
@@ -159,8 +160,8 @@ func documentOr(state, other []engine.Document, i int) *unstructured.Unstructure
 	}
 }
 
-// masked returns a state of the file with documents as they may be shown, and no comment but that of fix, since a
-// comment may repeat what the Secret has.
+// masked returns a state of the file with documents as they may be shown, and no comment but that of fix,
+// since a comment may repeat what the Secret has.
 func masked(ctx context.Context, text []byte, shown []edit.Document) (string, error) {
 	if len(text) == 0 {
 		return "", nil

@@ -158,7 +158,7 @@ func (f *manifest) unsettled(ctx context.Context, changes []*engine.Change) {
 	f.refuse(f.apply(ctx, f.before, f.first, after))
 }
 
-// apply edits documents of a text, and keeps the result.
+// apply edits documents of a string, and keeps the result.
 func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document,
 	after map[int]map[string]any,
 ) error {

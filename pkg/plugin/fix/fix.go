@@ -1,4 +1,5 @@
-// Package fix is the command fix, which makes the changes of a preview in the files that the objects come from.
+// Package fix is the command fix, which makes the changes of a preview in the files that the objects come
+// from.
 package fix
 
 import (
@@ -60,7 +61,8 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 
 			A template of Helm is refused: change the values, or the chart.
 
-			No cluster is needed. Policies read the objects of -f and --world; only files of -f, and of the overlay, are written.
+			No cluster is needed. Policies read the objects of -f and --world; only files of -f,
+			and of the overlay, are written.
 
 			Exit codes: 0 nothing to change, or all written; 1 something would change (without --write);
 			2 nothing was evaluated; 3 some objects could not be evaluated, or a file cannot be edited;

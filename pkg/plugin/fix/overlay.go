@@ -29,8 +29,8 @@ const patches = "kubectl-mutate"
 // patchHead begins the files in it.
 const patchHead = "# Written by kubectl mutate fix, which replaces it.\n"
 
-// overlay is a kustomization that gets a patch for each object that policies change: a base is not that of one
-// overlay alone.
+// overlay is a kustomization that gets a patch for each object that policies change: a base is not that of
+// one overlay alone.
 type overlay struct {
 	directory string
 	path      string // of its kustomization.yaml
@@ -126,14 +126,14 @@ func encode(v any) []byte {
 	return text
 }
 
-// build returns the objects of the kustomization with another text.
+// build returns the objects of the kustomization with another string.
 func (v *overlay) build(ctx context.Context, text []byte) ([]engine.Document, error) {
 	r := input.Reader{Instead: map[string][]byte{file.Place(v.path): text}}
 	return r.ReadAll(ctx, input.Files{Kustomize: v.directory})
 }
 
-// change makes changes of built objects, and reports whether it made one. After the last round it takes back those
-// of objects that are still changed.
+// change makes changes of built objects, and reports whether it made one. After the last round it takes back
+// those of objects that are still changed.
 func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, last bool) bool {
 	now, err := v.build(ctx, v.text)
 	made := false
@@ -165,8 +165,8 @@ func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, l
 	return v.settle(ctx) && made
 }
 
-// settle has the patches make exactly what is wanted: those that do not as strategic merges are JSON patches, and
-// those that do not either are left out.
+// settle has the patches make exactly what is wanted: those that do not as strategic merges are JSON patches,
+// and those that do not either are left out.
 func (v *overlay) settle(ctx context.Context) bool {
 	for range 3 {
 		list, _ := v.own["patches"].([]any)
@@ -266,8 +266,8 @@ func strategic(before, after map[string]any) map[string]any {
 	return out
 }
 
-// strategicList returns the patch of a list: that of its elements where they have names, else the list. All are
-// named in their order, since kustomize puts those of a patch first.
+// strategicList returns the patch of a list: that of its elements where they have names, else the list. All
+// are named in their order, since kustomize puts those of a patch first.
 func strategicList(before, after []any) []any {
 	for _, field := range []string{"name", "mountPath", "containerPort", "ip"} {
 		was, wasNamed := byName(before, field)
@@ -306,7 +306,7 @@ func byName(list []any, field string) (map[any]map[string]any, bool) {
 	return out, len(out) == len(list)
 }
 
-// mentionsSecrets reports whether a text may have values of Secrets.
+// mentionsSecrets reports whether a string may have values of Secrets.
 func mentionsSecrets(text []byte) bool { return bytes.Contains(bytes.ToLower(text), []byte("secret")) }
 
 // files returns the files that change: the patches, and the kustomization.

@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// rounds is how often policies are evaluated on what they made of the files, until nothing changes: once for an
-// update, once for what a creation does differently, and once for each rule that waits for a later one.
+// rounds is how often policies are evaluated on what they made of the files, until nothing changes: once for
+// an update, once for what a creation does differently, and once for each rule that waits for a later one.
 const rounds = 5
 
 // options are what a run needs.

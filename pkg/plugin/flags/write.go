@@ -64,8 +64,8 @@ func (f *Write) AddJournalFlags(flags *pflag.FlagSet) {
 	flags.Var(&f.JournalMaxSize, "journal-max-size", "Remove the oldest journals that are more than this together, as --journal-max-age does. 0 keeps them.")
 }
 
-// Prune removes journals from a directory, as far as the flags say so, but never one that is kept; those of watches
-// for a watch.
+// Prune removes journals from a directory, as far as the flags say so, but never one that is kept; those of
+// watches for a watch.
 func (f *Write) Prune(set *pflag.FlagSet, directory, kept string) error {
 	var before time.Time
 	var size int64
@@ -168,8 +168,8 @@ var settled = []string{ //nolint:gochecknoglobals // an immutable table
 // chosen are those of them that choose a part of a plan.
 var chosen = []string{"all-namespaces", "namespaces", "namespace", "exclude", "exclude-namespaces", "selector"} //nolint:gochecknoglobals // an immutable table
 
-// Check returns an error for flags and arguments that the plan or journal has settled. One plan may be applied in
-// parts, which flags and arguments choose.
+// Check returns an error for flags and arguments that the plan or journal has settled. One plan may be
+// applied in parts, which flags and arguments choose.
 func (f *Record) Check(flags *pflag.FlagSet, args []string, several bool) error {
 	name, parts := "--plan", ""
 	switch {

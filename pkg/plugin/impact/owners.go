@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// ownedFields forecasts, from the managedFields of the object before the change, whose fields a write would take.
-// The dry run of the write decides: request.Takeovers.
+// ownedFields forecasts, from the managedFields of the object before the change, whose fields a write would
+// take. The dry run of the write decides: request.Takeovers.
 func ownedFields(c *engine.Change, owners []request.Owner) []engine.Impact {
 	var out []engine.Impact
 	for _, o := range owners {

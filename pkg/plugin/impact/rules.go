@@ -342,7 +342,7 @@ func within(c *engine.Change, p string) []fieldpath.Path {
 	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return isWithin(place, p) })
 }
 
-// patterns lists paths for a text about several objects: "spec.containers[*].env[*]".
+// patterns lists paths for a string about several objects: "spec.containers[*].env[*]".
 func patterns(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -352,7 +352,7 @@ func patterns(paths []fieldpath.Path) string {
 	return engine.Few(slices.Compact(out))
 }
 
-// pathNames lists paths for a text: "spec.replicas, spec.paused and 2 more".
+// pathNames lists paths for a string: "spec.replicas, spec.paused and 2 more".
 func pathNames(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))
 	for i, p := range paths {

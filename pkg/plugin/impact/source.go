@@ -23,8 +23,8 @@ const (
 // longestSource is how much of a source is shown, in bytes.
 const longestSource = 300
 
-// locate has a manager name the directory or chart that its own object says. Where that cannot be read, and it is
-// not clear which one it is, the Source stays. The error is that of the context.
+// locate has a manager name the directory or chart that its own object says. Where that cannot be read, and
+// it is not clear which one it is, the Source stays. The error is that of the context.
 func (r *Reviewer) locate(ctx context.Context, m *Manager) error {
 	if r.Reader == nil || len(validation.IsDNS1123Subdomain(m.by.Name)) > 0 ||
 		m.by.Namespace != "" && len(validation.IsDNS1123Label(m.by.Namespace)) > 0 {
@@ -139,8 +139,8 @@ func pathInRepository(path, repository string) string {
 	return path + " in " + repository
 }
 
-// withoutLogin is the address of a repository without its login and its query, which may have a token; empty where it is not
-// clear what of it is the login. The user of SSH is kept, which is the same for all.
+// withoutLogin is the address of a repository without its login and its query, which may have a token; empty
+// where it is not clear what of it is the login. The user of SSH is kept, which is the same for all.
 func withoutLogin(text string) string {
 	text, _, _ = strings.Cut(text, "?")
 	text, _, _ = strings.Cut(text, "#")

@@ -97,7 +97,7 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// jsonError gives an error in a text its line.
+// jsonError gives an error in a string its line.
 func jsonError(p part, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) { // io.ErrUnexpectedEOF

@@ -33,8 +33,8 @@ func (p part) locator() func(document int) func(field string) int {
 	}
 }
 
-// documents returns the mappings that may be documents by their lines: the values of a text, and the elements
-// of lists.
+// documents returns the mappings that may be documents by their lines: the values of a string, and the
+// elements of lists.
 func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 	out := map[int]*yamlv3.Node{}
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
@@ -89,7 +89,7 @@ func (c *converter) fieldLine(at *yamlv3.Node, field string) int {
 	return line
 }
 
-// lineInText returns the line of a field of the YAML that a text holds, or of the mistake in it.
+// lineInText returns the line of a field of the YAML that a string holds, or of the mistake in it.
 func (c *converter) lineInText(at *yamlv3.Node, field string) int {
 	inner := converter{first: c.line(at) + 1}
 	var document yamlv3.Node

@@ -182,7 +182,7 @@ func errorAt(path string, err error) *Error {
 	return &Error{Path: path, Err: err}
 }
 
-// mayBeSecret reports whether a text may be that of a Secret, or of what makes one. It is asked where the
+// mayBeSecret reports whether a string may be that of a Secret, or of what makes one. It is asked where the
 // text cannot be decoded, so that nobody knows what it is.
 func mayBeSecret(text []byte) bool {
 	text = bytes.ToLower(text)
@@ -207,10 +207,10 @@ var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t
 var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 
 // decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: the nodes
-// of a text take many times the memory of its values. It cuts it by indentation alone, and reports false for
-// a document that has to be decoded as a whole: for example, an element has an alias for something in another
-// one, or is only a part of a text in quotes. A text that is cut inside of quotes or brackets is never valid
-// before the cut.
+// of a string take many times the memory of its values. It cuts it by indentation alone, and reports false
+// for a document that has to be decoded as a whole: for example, an element has an alias for something in
+// another one, or is only a part of a string in quotes. A string that is cut inside of quotes or brackets is
+// never valid before the cut.
 func decodeList(p part, aliases *int) (value, bool) {
 	at := itemsLine.FindIndex(p.text)
 	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) ||
@@ -240,13 +240,14 @@ func decodeList(p part, aliases *int) (value, bool) {
 	return whole, true
 }
 
-// HasOtherBreaks reports whether YAML sees the end of a line in a text where a file has none.
+// HasOtherBreaks reports whether YAML sees the end of a line in a string where a file has none.
 func HasOtherBreaks(text []byte) bool {
-	return bytes.ContainsAny(text, "\u0085\u2028\u2029") || bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
+	return bytes.ContainsAny(text, "\u0085\u2028\u2029") ||
+		bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
-// cutElements cuts the sequence in a text into its elements, and returns where the first of them begins, and
-// where the last one ends. Lines that are indented deeper belong to an element, and so do comments.
+// cutElements cuts the sequence in a string into its elements, and returns where the first of them begins,
+// and where the last one ends. Lines that are indented deeper belong to an element, and so do comments.
 func cutElements(p part) (elements []part, first, end int) {
 	indent, start := -1, 0
 	cut := func() {
@@ -276,7 +277,7 @@ func cutElements(p part) (elements []part, first, end int) {
 	return elements, first, end
 }
 
-// single decodes the only value of a text.
+// single decodes the only value of a string.
 func single(p part, depth int, aliases *int) (value, bool) {
 	values, err := decodeNodes(p, depth, aliases)
 	if err != nil || len(values) != 1 {

@@ -110,8 +110,8 @@ func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, e
 	return documents, errors.Join(errs...)
 }
 
-// ReadText returns the documents of the text of a file. Those of a kustomization.yaml need not say their kind.
-// The error joins those of documents that cannot be read.
+// ReadText returns the documents of the text of a file. Those of a kustomization.yaml need not say their
+// kind. The error joins those of documents that cannot be read.
 func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document, error) {
 	r := Reader{Instead: map[string][]byte{path: text}}
 	var documents []engine.Document

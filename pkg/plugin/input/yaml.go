@@ -243,7 +243,8 @@ func (c *converter) scalar(n *yamlv3.Node) (any, error) {
 		}
 		return string(text), nil
 	}
-	const quoted = yamlv3.SingleQuotedStyle | yamlv3.DoubleQuotedStyle | yamlv3.LiteralStyle | yamlv3.FoldedStyle | yamlv3.TaggedStyle
+	const quoted = yamlv3.SingleQuotedStyle | yamlv3.DoubleQuotedStyle | yamlv3.LiteralStyle |
+		yamlv3.FoldedStyle | yamlv3.TaggedStyle
 	if n.Style&quoted == 0 {
 		switch n.Value { // YAML 1.1, which kubectl reads; YAML 1.2 dropped them
 		case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":

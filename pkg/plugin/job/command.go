@@ -48,16 +48,16 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 		Short: "Print a Job or CronJob that previews or applies policies in the cluster",
 		Long: templates.LongDesc(`
 			Print the manifests of a Job, or with --schedule of a CronJob, that previews the policies inside the
-			cluster, or with --apply applies them: a ServiceAccount, the smallest roles for it as the command rbac computes them, with
-			their bindings, the policies in ConfigMaps, and the Job. All is in the namespace of -n, which has to be
-			there. Nothing is written: pipe it into kubectl apply.
+			cluster, or with --apply applies them: a ServiceAccount, the smallest roles for it as the command
+			rbac computes them, with their bindings, the policies in ConfigMaps, and the Job. All is in the
+			namespace of -n, which has to be there. Nothing is written: pipe it into kubectl apply.
 
-			The run covers all namespaces, those of --namespaces, or with --all-namespaces=false that of -n alone. With --shards
-			several Pods divide the objects by their namespaces. A run that applies keeps its journal and its metrics on a
-			volume, asks no question, and changes no more objects than --max-changes says.
+			The run covers all namespaces, those of --namespaces, or with --all-namespaces=false that of -n only.
+			With --shards several Pods divide the objects by their namespaces. A run that applies keeps its journal
+			and its metrics on a volume, asks no question, and changes no more objects than --max-changes says.
 
-			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies have errors: the preview would be
-			incomplete. With --apply that is 2, since the run would write nothing.`),
+			Exit codes: 0 the manifests are complete, 2 there are none, 3 some policies have errors: the preview
+			would be incomplete. With --apply that is 2, since the run would write nothing.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# Preview the policies each hour, and keep the results as PolicyReports
 			%[1]s job -p policies/ --schedule '17 * * * *' --write-reports policyreport -n mutate | kubectl apply -f -

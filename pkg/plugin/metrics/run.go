@@ -11,9 +11,11 @@
 //     that a rule did not match is left out;
 //   - kubectl_mutate_writes: objects that a run tried to write, by outcome;
 //   - kubectl_mutate_rule_writes: the same, by each rule that changed the object;
-//   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events: of a watch, how
+//   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events: of a
+//     watch, how
 //     many changes of the cluster were evaluated, what went wrong, and how many changes wait;
-//   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: how many objects are not changed yet
+//   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: how many objects are not
+//     changed yet
 //     and tried again, and how many were refused.
 package metrics
 
@@ -78,8 +80,8 @@ func New(verb, version string) *Run {
 }
 
 // NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come
-// and go, and what is kept must not grow with them. Left returns how many events wait to be evaluated, and how many
-// objects are to be tried again, or were refused.
+// and go, and what is kept must not grow with them. Left returns how many events wait to be evaluated, and
+// how many objects are to be tried again, or were refused.
 func NewWatch(verb, version string, left func() (waiting, pending, refused int)) *Run {
 	r := New(verb, version)
 	r.left = left

@@ -12,8 +12,8 @@ import (
 // TestVerdict is what came of one thing that a test wants.
 type TestVerdict string
 
-// The verdicts. NotTested is what a test says of a rule that does not mutate, or of an object that it does not
-// describe; NotRun is what could not be evaluated.
+// The verdicts. NotTested is what a test says of a rule that does not mutate, or of an object that it does
+// not describe; NotRun is what could not be evaluated.
 const (
 	TestPassed TestVerdict = "passed"
 	TestFailed TestVerdict = "failed"
@@ -64,8 +64,8 @@ type Tests struct {
 // valueLength bounds a value in Fields, in bytes.
 const valueLength = 400
 
-// Fields returns a line for each field that is not as wanted: "spec.replicas: wanted 2, got 3", and where it is
-// wanted.
+// Fields returns a line for each field that is not as wanted: "spec.replicas: wanted 2, got 3", and where it
+// is wanted.
 func (t *Tested) Fields() (lines, places []string) {
 	if t.Difference == nil {
 		return nil, nil

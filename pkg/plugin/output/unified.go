@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// UnifiedNames stand above the two texts of a diff.
+// UnifiedNames stand above the two strings of a diff.
 type UnifiedNames struct{ Before, After string }
 
 // unified writes a diff.

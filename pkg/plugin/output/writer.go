@@ -19,11 +19,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// longestPlain bounds, in bytes, the texts that are looked at before they are left to the library.
+// longestPlain bounds, in bytes, the strings that are looked at before they are left to the library.
 const longestPlain = 64
 
 // yamlWriter writes an object as YAML, two of them for each diff. It knows the shapes of
-// objects only, and leaves to the YAML library each text that may need quotes: the
+// objects only, and leaves to the YAML library each string that may need quotes: the
 // library's own events for whole objects would be most of the time and memory of a
 // preview.
 type yamlWriter struct {
@@ -32,7 +32,7 @@ type yamlWriter struct {
 	inline bool // the next line goes on behind the dash of an element
 }
 
-// documentOf returns an object's YAML, but for one thing: of a text with the line ends of
+// documentOf returns an object's YAML, but for one thing: of a string with the line ends of
 // Windows each line ends in "\r", as an escape, where YAML could show the text on one
 // line only. It fails for a value that no JSON document holds.
 func documentOf(fields map[string]any) (*Document, error) {
@@ -75,7 +75,7 @@ func (w *yamlWriter) value(v any, indent int, self *holder) error {
 	return err
 }
 
-// continued writes a text of the library. Its lines behind the first, written for the
+// continued writes a string of the library. Its lines behind the first, written for the
 // outermost level, are two further in than what holds them.
 func (w *yamlWriter) continued(text string, indent int, self *holder) {
 	first, rest, more := strings.Cut(text, "\n")
@@ -150,7 +150,7 @@ func (w *yamlWriter) scalar(v any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// text is a text as YAML, with quotes where it needs them.
+// text is a string as YAML, with quotes where it needs them.
 func (w *yamlWriter) text(s string) (string, error) {
 	if plain(s) {
 		return s, nil
@@ -165,7 +165,7 @@ func (w *yamlWriter) text(s string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-// plain reports whether a text surely means itself without quotes: words, names and
+// plain reports whether a string surely means itself without quotes: words, names and
 // paths that begin with a letter and are no word of YAML 1.1, and what begins with a digit
 // and has a letter that is in no number and no time.
 func plain(s string) bool {
@@ -198,8 +198,8 @@ func plain(s string) bool {
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// block writes a text of several lines as it is, line by line, and reports whether
-// it could. The library would write a text with a tab, or with a space at the end of a
+// block writes a string of several lines as it is, line by line, and reports whether
+// it could. The library would write a string with a tab, or with a space at the end of a
 // line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
 // change in it be seen.
 func (w *yamlWriter) block(s string, indent int, self *holder) bool {
@@ -217,7 +217,7 @@ func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 	default:
 		w.WriteByte('+')
 	}
-	// At the outermost level, where it is a key's, a text is moved by two as well.
+	// At the outermost level, where it is a key's, a string is moved by two as well.
 	margin := max(indent, 2)
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
 		w.WriteByte('\n')
@@ -240,10 +240,10 @@ func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 // break, as Windows ends lines, so that it is seen, and a change of it.
 const carriageReturn = `\r`
 
-// ambiguous reports whether lines of a text end in the escape of a carriage return.
+// ambiguous reports whether lines of a string end in the escape of a carriage return.
 func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
 
-// asLines reports whether a text has several lines and nothing in it that a YAML
+// asLines reports whether a string has several lines and nothing in it that a YAML
 // block cannot hold.
 func asLines(s string) bool {
 	if strings.IndexByte(s, '\n') < 0 || ambiguous(s) {
@@ -276,7 +276,7 @@ type holder struct {
 
 // Place returns the path of what holds a line, which are counted from 0, as
 // "spec.containers[web].env": elements that have a name go by it. It is empty for the
-// outermost level. What holds the lines of a text is the field of the text.
+// outermost level. What holds the lines of a string is the field of the text.
 func (d *Document) Place(line int) string {
 	if line < 0 || line >= len(d.lines) {
 		return ""
@@ -448,7 +448,7 @@ func (m *marker) text(s string) string {
 // see so, or it is not a character. The library escapes control characters itself.
 func marks(r rune) bool { return r == mark || r >= 0xa0 && r != utf8.RuneError && redact.Harmful(r) }
 
-// unreadable reports whether YAML takes a character for no text, or for a line break.
+// unreadable reports whether YAML takes a character for no string, or for a line break.
 func unreadable(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 )
 
-// What is written reads as what was meant, whatever its texts look like.
+// What is written reads as what was meant, whatever its strings look like.
 func TestYAMLWriterRoundTrip(t *testing.T) {
 	texts := []any{
 		"", " ", "a", "y", "No", "null", "~", "1", "0x1f", "1e3", "1:30", "500m", "2026-01-01", "nginx:1.27", "a:", "a: b", "a #b", "#", "- a", "-", "?", "*a", "&a", "!x",
@@ -137,7 +137,7 @@ func TestYAMLHoldsAnyText(t *testing.T) {
 
 func unmarshal(text []byte, v any) error { return yaml.Unmarshal(text, v) }
 
-// Every line has a holder, whatever texts the object holds.
+// Every line has a holder, whatever strings the object holds.
 func TestYAMLWriterPlaces(t *testing.T) {
 	for _, s := range []string{"a", "", "a\nb\n", "a\n\n", "\n\na\n", "a\r\nb\r\n", "a\\r\nb\r\n", strings.Repeat("long words ", 30), strings.Repeat("x", 500), "a\rb"} {
 		object := map[string]any{s: s, "list": []any{s, []any{s, map[string]any{s: []any{s}}}, map[string]any{}, []any{}}}

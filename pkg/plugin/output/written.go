@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// What is said of a Written is said in the same words by all printers. The texts are
+// What is said of a Written is said in the same words by all printers. The strings are
 // neither masked nor escaped.
 
 // ToShow returns the result as it may be shown: without what is said of a change that was made of a

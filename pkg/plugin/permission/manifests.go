@@ -114,7 +114,7 @@ func order(object map[string]any) []string {
 	}), names...)
 }
 
-// scalar is a text: as the lines of a block where it has several and all are harmless.
+// scalar is a string: as the lines of a block where it has several and all are harmless.
 func scalar(text, margin string) string {
 	if !strings.Contains(text, "\n") || !harmless(text) {
 		return Quote(text)
@@ -130,7 +130,7 @@ func scalar(text, margin string) string {
 	return b.String()
 }
 
-// harmless reports whether the lines of a text mean themselves in a block, in a terminal, in a shell that
+// harmless reports whether the lines of a string mean themselves in a block, in a terminal, in a shell that
 // they are pasted into, and in the log of a CI runner. It begins with no blank, and ends with one line break.
 func harmless(text string) bool {
 	return !strings.ContainsAny(text, "$`!\\\t") && text[0] != ' ' && text[0] != '\n' &&

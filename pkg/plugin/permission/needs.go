@@ -178,8 +178,8 @@ func (c *collector) triggers(all []engine.Selection) error {
 
 var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // an immutable value
 
-// eachKind calls found with the kinds of which a scope leaves objects of selections. The error is that of a label
-// selector.
+// eachKind calls found with the kinds of which a scope leaves objects of selections. The error is that of a
+// label selector.
 func (c *collector) eachKind(all []engine.Selection, scope engine.Scope,
 	found func(*meta.RESTMapping, *engine.KindFilter),
 ) error {
@@ -228,8 +228,8 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 }
 
 // addChosen adds what reading the objects takes that the scope leaves of selections.
-// Where the user has typed nothing and the run is not Fixed, that is enough for one with the types or names of
-// what rules change too: a single object is got. What only triggers rules is listed.
+// Where the user has typed nothing and the run is not Fixed, that is enough for one with the types or names
+// of what rules change too: a single object is got. What only triggers rules is listed.
 func (c *collector) addChosen(all []engine.Selection) error {
 	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
 	changed, err := engine.NewObjectFilter(own, *c.scope())

@@ -14,7 +14,7 @@ import (
 )
 
 // WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without
-// comments: every text is JSON's, which YAML reads as the same text but for surrogates.
+// comments: every string is JSON's, which YAML reads as the same text but for surrogates.
 func (r Role) WriteYAML(b *strings.Builder) {
 	r.head(b, r.kind())
 	b.WriteString("rules:\n")
@@ -94,12 +94,12 @@ var (
 	commentEscaper = strings.NewReplacer("$", `\x24`, "`", `\x60`, "!", `\x21`, `\`, `\x5c`)                           //nolint:gochecknoglobals // an immutable table
 )
 
-// Comment is a text as a comment, of which no shell expands a part.
+// Comment is a string as a comment, of which no shell expands a part.
 func Comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
 }
 
-// PrintList writes objects as a List, so that no text of them acts on a terminal, shell or CI runner.
+// PrintList writes objects as a List, so that no string of them acts on a terminal, shell or CI runner.
 func PrintList(out io.Writer, items []any) error {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`

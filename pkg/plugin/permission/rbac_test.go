@@ -219,7 +219,7 @@ func TestNeedsOfInputs(t *testing.T) {
 	}
 }
 
-// hostileRoles are roles all of whose texts are one.
+// hostileRoles are roles all of whose strings are one.
 func hostileRoles(text string) []any {
 	var out []any
 	for _, role := range permission.Roles(text, []permission.Need{

@@ -76,8 +76,8 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	return r.code(), nil
 }
 
-// Show prints what was found, and then the event that ends the run. Found is called with each event before. The
-// error is Interrupted where that is set.
+// Show prints what was found, and then the event that ends the run. Found is called with each event before.
+// The error is Interrupted where that is set.
 func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(output.Event),
 	end output.Event,
 ) error {
@@ -114,7 +114,8 @@ func (r *ClusterRuns) code() int {
 	return process.ExitOK
 }
 
-// refuseContexts registers --contexts for a command that takes one cluster: to type it is an error that says so.
+// refuseContexts registers --contexts for a command that takes one cluster: to type it is an error that says
+// so.
 func refuseContexts(c *cobra.Command) {
 	c.Flags().StringSlice("contexts", nil, "")
 	c.Flags().Lookup("contexts").Hidden = true

@@ -40,9 +40,9 @@ func (m Metering) Finish(code int, err error) (int, error) {
 	return ExitAfterWriting(code, err, failed)
 }
 
-// ExitAfterWriting returns the exit code and error of a run that ended with a code and an error and then wrote
-// its reports or metrics. Failed is the error of that writing: it leaves the run incomplete, unless nothing was
-// done at all. The code of a run that was interrupted is process.ExitInterrupted.
+// ExitAfterWriting returns the exit code and error of a run that ended with a code and an error and then
+// wrote its reports or metrics. Failed is the error of that writing: it leaves the run incomplete, unless
+// nothing was done at all. The code of a run that was interrupted is process.ExitInterrupted.
 func ExitAfterWriting(code int, err, failed error) (int, error) {
 	switch {
 	case process.Interrupted(err):

@@ -80,8 +80,8 @@ type Watcher struct {
 	objects, policySources watch.Readiness
 }
 
-// NewWatcher returns a watcher for a command and its flags, which evaluates up to most events at once, settle after
-// the first of them.
+// NewWatcher returns a watcher for a command and its flags, which evaluates up to most events at once, settle
+// after the first of them.
 func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int,
 	settle time.Duration,
 ) *Watcher {
@@ -104,8 +104,8 @@ func (w *Watcher) incomplete(err error) { w.whole.Store(&err) }
 // Started reports whether everything was evaluated before, so that the watch goes on whatever happens.
 func (w *Watcher) Started() bool { return w.started }
 
-// ready returns why the watch is not ready: not everything is watched and evaluated, or changes are to be tried
-// again. A note names those that were refused.
+// ready returns why the watch is not ready: not everything is watched and evaluated, or changes are to be
+// tried again. A note names those that were refused.
 func (w *Watcher) ready() (note string, err error) {
 	pending, refused := w.Queue.Left()
 	if err := cmp.Or(w.policySources.Err(), w.objects.Err(), *w.whole.Load()); err != nil {
@@ -497,8 +497,8 @@ func (a *EventChanges) Incomplete() bool {
 	return slices.ContainsFunc(a.Changes, func(c *engine.Change) bool { return c.Incomplete() })
 }
 
-// EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The error is
-// a *watch.RetryError where the server could not be asked.
+// EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The
+// error is a *watch.RetryError where the server could not be asked.
 func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run,
 	each Each,
 ) (EventChanges, error) {

@@ -13,8 +13,8 @@ import (
 // more memory than a run may have.
 const garbage = 125
 
-// SetMemoryLimit sets the limit of memory of the process, near which it collects garbage more often, and returns
-// it.
+// SetMemoryLimit sets the limit of memory of the process, near which it collects garbage more often, and
+// returns it.
 func SetMemoryLimit() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)

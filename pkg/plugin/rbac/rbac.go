@@ -200,8 +200,8 @@ func PrintNotes(notes []string, errOut io.Writer) {
 	}
 }
 
-// PrintManifests prints manifests for which some policies are broken, in YAML with notes for their reader, and
-// returns the exit code.
+// PrintManifests prints manifests for which some policies are broken, in YAML with notes for their reader,
+// and returns the exit code.
 func PrintManifests(format string, objects []any, notes []string, broken int, out io.Writer) (int, error) {
 	var err error
 	if format == formats.JSON {

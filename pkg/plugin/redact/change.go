@@ -47,8 +47,8 @@ func Change(c *engine.Change) *engine.Change {
 	return &out
 }
 
-// hiddenStates hides what two states of a Secret hold, either of which may be nil. If two values differ, so do their
-// masks.
+// hiddenStates hides what two states of a Secret hold, either of which may be nil. If two values differ, so
+// do their masks.
 func hiddenStates(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
 	a, b = engine.HideObject(from), engine.HideObject(to)
 	if a == nil || b == nil {
@@ -202,8 +202,8 @@ func isOutermost(f engine.FieldChange) bool {
 	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
 }
 
-// partWithoutNames returns a part with one field without a name in the place of those of the object, and one in the
-// place of those of its metadata. withoutSecrets hides what they hold.
+// partWithoutNames returns a part with one field without a name in the place of those of the object, and one
+// in the place of those of its metadata. withoutSecrets hides what they hold.
 func partWithoutNames(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	out := diff.Part{}
 	maps.Copy(out, p)

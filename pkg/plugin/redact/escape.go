@@ -39,11 +39,11 @@ func Harmful(r rune) bool {
 // puts on a letter, and too few to cover the lines above and below.
 const maxMarks = 8
 
-// EscapeLine returns a text as one line: what could act on a terminal or a CI runner, or
+// EscapeLine returns a string as one line: what could act on a terminal or a CI runner, or
 // mislead a reader, is shown by codes, and so are line breaks.
 func EscapeLine(s string) string { return disarm(Escape(s, "")) }
 
-// EscapeLines is EscapeLine for a text whose line breaks and tabs stay.
+// EscapeLines is EscapeLine for a string whose line breaks and tabs stay.
 func EscapeLines(s string) string { return disarm(Escape(s, "\n\t")) }
 
 // workflowCommand is how a command to the runner of GitHub Actions begins, which
@@ -55,7 +55,7 @@ var workflowCommand = regexp.MustCompile(`(?m)^([\t\p{Zs}]*):(:[A-Za-z])`)
 // (ActionCommand.TryParse), "##vso[" of Azure Pipelines and "##teamcity[" of TeamCity.
 var bracketCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
-// disarm keeps a CI runner from taking a text for a command.
+// disarm keeps a CI runner from taking a string for a command.
 func disarm(s string) string {
 	if strings.Contains(s, "::") {
 		s = workflowCommand.ReplaceAllString(s, `${1}\x3a$2`)
@@ -104,7 +104,7 @@ func Escape(s, keep string) string {
 	return b.String()
 }
 
-// printable reports whether a text is nothing but printable ASCII and what is kept,
+// printable reports whether a string is nothing but printable ASCII and what is kept,
 // as nearly all are.
 func printable(s, keep string) bool {
 	for i := range len(s) {
@@ -263,7 +263,7 @@ func afterLastValue(text string) string {
 	return text[end:]
 }
 
-// withoutQuotedObject drops the object that a text without causes may quote.
+// withoutQuotedObject drops the object that a string without causes may quote.
 func withoutQuotedObject(text string) string {
 	head, quoted, ok := strings.Cut(text, "{")
 	if !ok {

@@ -283,8 +283,8 @@ func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested
 	return nil
 }
 
-// aboutKinds reports whether a rule does not match because of the kind of the object, which says little of the
-// rules of autogen.
+// aboutKinds reports whether a rule does not match because of the kind of the object, which says little of
+// the rules of autogen.
 func aboutKinds(s *engine.Step) bool {
 	return s.Err == nil || strings.HasPrefix(s.Err.Error(), "kinds:")
 }
@@ -413,8 +413,8 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 	return nil
 }
 
-// difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and empty
-// lists count for nothing.
+// difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and
+// empty lists count for nothing.
 func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine.Document,
 	got *unstructured.Unstructured,
 ) {

@@ -105,8 +105,8 @@ func (r *run) steps(key engine.ObjectKey, is func(engine.RuleRef) bool) (out []e
 	return out
 }
 
-// after is an object after the last rule of a policy, and of those before it; nil if there is no such object. The
-// policies of a language that Kyverno's command does not know are evaluated together.
+// after is an object after the last rule of a policy, and of those before it; nil if there is no such object.
+// The policies of a language that Kyverno's command does not know are evaluated together.
 func (r *run) after(key engine.ObjectKey, language string,
 	isOne func(engine.RuleRef) bool,
 ) *unstructured.Unstructured {

@@ -249,8 +249,8 @@ type outcome struct {
 	errs    []error
 }
 
-// chooses reports whether --run chooses what has a title in a test of a file. Of a test that cannot be run, it
-// chooses by the policies and rules.
+// chooses reports whether --run chooses what has a title in a test of a file. Of a test that cannot be run,
+// it chooses by the policies and rules.
 func (o *Options) chooses(path, test, title string) bool {
 	return o.chosen == nil || o.chosen.MatchString(path+" "+test+": "+title)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// update has the results that fail for their wanted object alone pass, by writing the object that came out in its
-// place.
+// update has the results that fail for their wanted object alone pass, by writing the object that came out in
+// its place.
 func (o *Options) update(ctx context.Context, results []output.Tested,
 	wanted map[*engine.Change]*engine.Document,
 ) {

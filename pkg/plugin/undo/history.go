@@ -42,13 +42,13 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string,
 		Short: "List the runs that wrote to a cluster, from their journals",
 		Long: templates.LongDesc(`
 			List the runs that wrote to the cluster of the current context, the latest first, or
-			those that are named by their ID, their journal, a directory of journals or "latest", from the journals in the state
-			directory of the user ($XDG_STATE_HOME/kubectl-mutate or ~/.local/state/kubectl-mutate). Journals that were kept
-			elsewhere are listed when they are named.
+			those that are named by their ID, their journal, a directory of journals or "latest", from the
+			journals in the state directory of the user ($XDG_STATE_HOME/kubectl-mutate or
+			~/.local/state/kubectl-mutate). Journals that were kept elsewhere are listed when they are named.
 
 			PLANNED counts the objects that were to be written, and APPLIED, UNCHANGED (found to be
-			as wanted, or gone), FAILED, IN DOUBT and LEFT what became of them. An interrupted run leaves objects that were not written, and
-			may leave some of which it is not known whether the server stored the write;
+			as wanted, or gone), FAILED, IN DOUBT and LEFT what became of them. An interrupted run
+			leaves objects that were not written, and may leave some of which it is not known whether the server stored the write;
 			apply-existing --resume continues it. UNDONE counts the objects of which undo has
 			reverted something.`),
 		Example: templates.Examples(fmt.Sprintf(`

@@ -251,7 +251,8 @@ type Write struct {
 	InDoubt bool
 }
 
-// Objects returns what a run wrote to, in the order of its journal. That of a watch may have several entries of one.
+// Objects returns what a run wrote to, in the order of its journal. That of a watch may have several entries
+// of one.
 func Objects(j *journal.Journal) []Object {
 	var out []Object
 	places := map[engine.ObjectKey]int{}

@@ -177,8 +177,8 @@ func resolve(mapper meta.RESTMapper, args []string) (keys []engine.ObjectKey, _ 
 }
 
 // choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the
-// current namespace, unless arguments or flags say otherwise; where the run wrote such objects in others too, it
-// is an error that lists them.
+// current namespace, unless arguments or flags say otherwise; where the run wrote such objects in others too,
+// it is an error that lists them.
 func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, error) {
 	all := Objects(j)
 	if len(all) == 0 {
@@ -241,7 +241,8 @@ func (o *Options) Run(ctx context.Context) (int, error) {
 	return apply.WriteReports(o.Reports, process.WrittenCode(tally, incomplete), err)
 }
 
-// narrows reports whether only some of what a run wrote is undone: how much that is only its cluster can tell.
+// narrows reports whether only some of what a run wrote is undone: how much that is only its cluster can
+// tell.
 func (f *Flags) narrows(args []string) bool {
 	return len(args) > 1 || (&factory.Factory{Evaluate: &f.Evaluate}).NamespacesTyped()
 }

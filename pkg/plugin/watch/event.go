@@ -31,8 +31,8 @@ type Event struct {
 	Object    *unstructured.Unstructured // as it was last, if it is deleted
 	// Old is the object before an update, where rules ask for it; else nil.
 	Old *unstructured.Unstructured
-	// Left has what is left of an event that was evaluated before, by the names of the objects: no other change is
-	// made because of it. Nil of one that was not.
+	// Left has what is left of an event that was evaluated before, by the names of the objects: no other change
+	// is made because of it. Nil of one that was not.
 	Left map[engine.ObjectKey]Left
 	// Target reports that the object is evaluated as one that rules change which others trigger.
 	Target bool
@@ -111,7 +111,8 @@ func (q *Queue) wait(ctx context.Context, ready func() bool) error {
 	return ctx.Err()
 }
 
-// Wait waits until there is an event, or one is due, and returns when the last change of the first object came.
+// Wait waits until there is an event, or one is due, and returns when the last change of the first object
+// came.
 func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,8 +126,8 @@ func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	return q.order[0].Time, nil
 }
 
-// Take takes the first events, at most so many; none if there are none. Those that are evaluated again, once they
-// are due, take turns with the others.
+// Take takes the first events, at most so many; none if there are none. Those that are evaluated again, once
+// they are due, take turns with the others.
 func (q *Queue) Take(most int) []*Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,15 +24,15 @@ type Left struct {
 	Version string
 }
 
-// The bounds of the time after which something is tried again, and the time after which it is looked at what was
-// refused.
+// The bounds of the time after which something is tried again, and the time after which it is looked at what
+// was refused.
 const (
 	minRetry = time.Second
 	maxRetry = 5 * time.Minute
 )
 
-// Later has an event evaluated again: each time after a longer time. An event that has no Left was not evaluated,
-// and comes again as a whole.
+// Later has an event evaluated again: each time after a longer time. An event that has no Left was not
+// evaluated, and comes again as a whole.
 func (q *Queue) Later(e *Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,8 +77,8 @@ func (q *Queue) due() int {
 // turns reports whether it is the turn of events that are evaluated again.
 func (q *Queue) turns() bool { return q.due() >= 0 && (!q.leftBy || len(q.order) == 0) }
 
-// takeLater takes an event that is due: alone, since together two may make more changes than are left of each; but
-// with others that change nothing but their own objects.
+// takeLater takes an event that is due: alone, since together two may make more changes than are left of
+// each; but with others that change nothing but their own objects.
 func (q *Queue) takeLater(most int) []*Event {
 	first := q.later[q.due()]
 	out := []*Event{first}
@@ -109,7 +109,8 @@ func (e *Event) count() (refused int, pending bool) {
 	return refused, e.Left == nil || refused < len(e.Left)
 }
 
-// forgetRefused drops what was refused because of an object that is evaluated again; without a UID all of that.
+// forgetRefused drops what was refused because of an object that is evaluated again; without a UID all of
+// that.
 func (q *Queue) forgetRefused(uid types.UID) {
 	for _, e := range q.later {
 		if uid == "" || e.Key.UID == uid {
@@ -156,9 +157,9 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 	return pending, refused
 }
 
-// Renew returns an event as its object is now, and what it is still to be evaluated for: nil where that is gone, or
-// was refused and has not changed. Rest is what was refused and has not changed. Get reads an object; its errors are
-// returned.
+// Renew returns an event as its object is now, and what it is still to be evaluated for: nil where that is
+// gone, or was refused and has not changed. Rest is what was refused and has not changed. Get reads an
+// object; its errors are returned.
 func (e *Event) Renew(ctx context.Context,
 	get func(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error)) (again,
 	rest *Event, err error,

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 )
 
-// Count is a number of what a text says.
+// Count is a number of what a string says.
 type Count struct {
 	N    int
 	Text string

@@ -193,12 +193,12 @@ func Number(n int) string {
 	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
 }
 
-// Cell returns a text for a cell of a table: on one line, escaped, and "-" where it is empty.
+// Cell returns a string for a cell of a table: on one line, escaped, and "-" where it is empty.
 func Cell(text string) string {
 	return cmp.Or(redact.EscapeLine(strings.Join(strings.Fields(text), " ")), "-")
 }
 
-// Table returns rows whose columns stand in line, each text escaped and on one line.
+// Table returns rows whose columns stand in line, each string escaped and on one line.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0) // spaces between columns
@@ -312,7 +312,7 @@ func (r *Reason) Names() string {
 	return engine.FewOf(r.First, r.Count)
 }
 
-// Reasons groups objects by why something was not done with them: texts are alike if they differ in
+// Reasons groups objects by why something was not done with them: strings are alike if they differ in
 // the name of the object alone. The zero value has none.
 type Reasons struct {
 	all   []*Reason
@@ -340,7 +340,7 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 // All returns the reasons in the order in which they came up.
 func (r *Reasons) All() []*Reason { return r.all }
 
-// WithoutName returns a text about an object with "..." in the place of its name, where the text
+// WithoutName returns a string about an object with "..." in the place of its name, where the text
 // quotes it, or has its namespace, its kind or a slash before it; and so for its namespace, that of other
 // objects too. What stands by itself may be another word.
 func WithoutName(text string, key engine.ObjectKey) string {

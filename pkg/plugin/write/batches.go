@@ -23,7 +23,7 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	x.Writer.Slots = make(chan struct{}, x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
-	// What has drifted is left alone, as what had before the first write: it is no write that failed.
+	// What has drifted is left alone, as what had before the first write: it is not a write that failed.
 	failed := func() int { return x.tally.Failed - x.tally.Outcomes[string(Drifted)] }
 	earlier := failed()
 	tooManyFailures := func() bool { return x.MaxFailures > 0 && failed()-earlier >= x.MaxFailures }

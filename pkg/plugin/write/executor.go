@@ -40,7 +40,7 @@ type Options struct {
 	// MaxFailures is how many writes may fail before no further one is started; 0 is
 	// no limit.
 	MaxFailures int
-	// MaxChanges is how many objects a plain yes covers; 0 is no limit.
+	// MaxChanges is how many objects a plain yes covers; 0 is not a limit.
 	MaxChanges int
 	// BatchSize is how many objects are written before a Pause; 0 is all.
 	BatchSize int

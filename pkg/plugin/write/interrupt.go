@@ -15,9 +15,9 @@ import (
 // context, such as a function of a policy, discovery, or a file that is a pipe.
 const InterruptGrace = 1500 * time.Millisecond
 
-// InterruptContext returns a context that the first interrupt cancels; that the parent is cancelled counts as one. If
-// the process still runs after Grace, or at a second interrupt, exit is called, unless Hold delays it: a
-// second interrupt begins a new Grace then. Call stop when the run has ended.
+// InterruptContext returns a context that the first interrupt cancels; that the parent is cancelled counts as
+// one. If the process still runs after Grace, or at a second interrupt, exit is called, unless Hold delays
+// it: a second interrupt begins a new Grace then. Call stop when the run has ended.
 func InterruptContext(parent context.Context, exit func(context.Context)) (ctx context.Context, stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -32,8 +32,8 @@ func InterruptContext(parent context.Context, exit func(context.Context)) (ctx c
 	})
 }
 
-// AnnounceWrites tells a context of InterruptContext that its command writes. Where it is interrupted before its
-// first HoldInterrupt, nothing was written.
+// AnnounceWrites tells a context of InterruptContext that its command writes. Where it is interrupted before
+// its first HoldInterrupt, nothing was written.
 func AnnounceWrites(ctx context.Context) {
 	if w, ok := ctx.Value(watchKey{}).(*watch); ok {
 		w.mu.Lock()

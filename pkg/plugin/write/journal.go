@@ -206,8 +206,8 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 }
 
 // recordUnwritten records in a resumed journal the result of an entry that is not
-// written any more. A rejected entry stays planned, so that it can be tried again. Without a journal, the result
-// is kept for the one that the run may begin, unless the user was shown that the object is left alone.
+// written any more. A rejected entry stays planned, so that it can be tried again. Without a journal, the
+// result is kept for the one that the run may begin, unless the user was shown that the object is left alone.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	// an undo has none, and has undone nothing that is gone
 	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) &&

@@ -47,7 +47,8 @@ var (
 	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
-// TooManyError ends a run before its first write, because of more objects than may be written without a question.
+// TooManyError ends a run before its first write, because of more objects than may be written without a
+// question.
 type TooManyError struct{ Objects, Most int }
 
 // Error counts them, and says what can be done.
@@ -126,7 +127,7 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 }
 
 // confirmLoss asks about one object of which the server would drop data; it is the
-// Confirm of a Writer. Without a terminal the answer is no, and --yes is no answer.
+// Confirm of a Writer. Without a terminal the answer is no, and --yes is not an answer.
 func (p *Prompt) confirmLoss(ctx context.Context, r Result) (bool, error) {
 	if !p.terminal {
 		return false, nil

@@ -72,8 +72,9 @@ func (r *Result) misses() bool {
 	return r.Outcome.Rejection() || r.Outcome == Drifted || r.Outcome == NotTried
 }
 
-// Passes reports whether a change that was not made may be made when it is tried again, although nothing has changed:
-// others were faster, or the server was in trouble. A change that was held back waits for another one.
+// Passes reports whether a change that was not made may be made when it is tried again, although nothing has
+// changed: others were faster, or the server was in trouble. A change that was held back waits for another
+// one.
 func (r *Result) Passes() bool {
 	var busy *BusyError
 	var rejected *RejectedError
@@ -116,7 +117,8 @@ type Result struct {
 	// the write or, when nothing was written, to the dry run; what was wanted,
 	// when no request was sent at all.
 	Before, After *unstructured.Unstructured
-	// Version is the resourceVersion of the object after a write that was made, or as it was when it was verified.
+	// Version is the resourceVersion of the object after a write that was made, or as it was when it was
+	// verified.
 	Version string
 	// Retries counts how often another writer was faster.
 	Retries int
@@ -129,7 +131,7 @@ type Result struct {
 	Err error
 	// Instead is the object to change instead; empty where there is none.
 	Instead string
-	// Secrets are the fields that were made of a Secret. Where there are any, a text about the
+	// Secrets are the fields that were made of a Secret. Where there are any, a string about the
 	// change may hold what must not be shown.
 	Secrets []engine.FieldChange
 	// Rules are those that make the change, if the caller has set them.
@@ -158,8 +160,8 @@ type Tally struct {
 	Causes Causes
 }
 
-// Causes are for what a server does not do what may succeed later, as cluster.Cause has it, with the number of
-// objects.
+// Causes are for what a server does not do what may succeed later, as cluster.Cause has it, with the number
+// of objects.
 type Causes map[string]int
 
 // Add counts a result.

@@ -264,8 +264,9 @@ func (r *RecordedRun) drop(out func(*Task) bool) {
 	})
 }
 
-// LeaveOut leaves out objects that earlier runs wrote, as journal.Undone has them, if they were undone, and returns
-// those of them that would be written. Where the rules leave one of the others as it is, it has its change.
+// LeaveOut leaves out objects that earlier runs wrote, as journal.Undone has them, if they were undone, and
+// returns those of them that would be written. Where the rules leave one of the others as it is, it has its
+// change.
 func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
 	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
 		reverted, written := undone[t.Key.Named()]

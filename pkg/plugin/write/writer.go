@@ -71,7 +71,7 @@ type Writer struct {
 	// not sent.
 	Journal *journal.Writer
 	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal
-	// meanwhile; nil is no limit.
+	// meanwhile; nil is not a limit.
 	Slots chan struct{}
 }
 

@@ -96,7 +96,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no text makes the parser panic, and that what it prints
+// FuzzParse holds that no string makes the parser panic, and that what it prints
 // parses to the same path.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "spec.containers[name: foo].image", `a."b\"c"[n: 12]`, "a[n: *].b", "a[b: 'x", "größe", "a\x00b", `'\`} {

@@ -32,7 +32,7 @@ type token struct {
 // String is how Gatekeeper's errors show a token.
 func (t token) String() string { return fmt.Sprintf("%s: %q", t.kind, t.text) }
 
-// scanner takes a text apart.
+// scanner takes a string apart.
 type scanner struct {
 	text string
 	pos  int
@@ -42,7 +42,7 @@ var (
 	words   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
 	numbers = regexp.MustCompile(`^[0-9]+$`)
 	names   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
-	// quotes matches a text in quotes, which may lack the last one, with a backslash before a character that
+	// quotes matches a string in quotes, which may lack the last one, with a backslash before a character that
 	// is taken as it is.
 	quotes    = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
 	backslash = regexp.MustCompile(`(?s)\\(.?)`)

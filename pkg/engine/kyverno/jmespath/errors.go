@@ -33,7 +33,7 @@ func (e *UnsupportedError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// SyntaxError is a text that is not an expression that this package evaluates.
+// SyntaxError is a string that is not an expression that this package evaluates.
 type SyntaxError struct {
 	Expression string
 	Reason     string

@@ -175,7 +175,7 @@ func typeOf(_ *Interpreter, args []any) (any, error) {
 	return nil, errors.New("unknown type")
 }
 
-// compareScalars orders two texts or two numbers; nothing else has an order.
+// compareScalars orders two strings or two numbers; nothing else has an order.
 func compareScalars(a, b any) (int, bool) {
 	if x, ok := a.(string); ok {
 		y, ok := b.(string)

@@ -112,11 +112,12 @@ func patternMatch(_ *Interpreter, args []any) (any, error) {
 // The bounds of a regular expression.
 const (
 	maxRegex = 10_000 // bytes
-	// instructions, of which ten counted repeats can make millions, times groups times characters that are looked at
+	// instructions, of which ten counted repeats can make millions, times groups times characters that are
+	// looked at
 	maxSearch = 1 << 27
 )
 
-// compileRegex compiles an expression that is to be searched for in a text. A search cannot be stopped: it
+// compileRegex compiles an expression that is to be searched for in a string. A search cannot be stopped: it
 // visits, for each character, up to all instructions.
 func compileRegex(expr, text string) (*regexp.Regexp, error) {
 	if len(expr) > maxRegex {
@@ -146,7 +147,7 @@ func regexMatch(_ *Interpreter, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-// literally is Expand of the library for a text that is not a template.
+// literally is Expand of the library for a string that is not a template.
 func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
 	return append(dst, with...)
 }

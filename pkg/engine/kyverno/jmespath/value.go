@@ -31,7 +31,7 @@ func Truthy(value any) bool {
 	return true
 }
 
-// scalarText is the text of a scalar where a function takes scalars for texts.
+// scalarText is the text of a scalar where a function takes scalars for strings.
 // Kyverno prints numbers with the precision of a float32, which garbles
 // integers from 16777217 on; here numbers keep their digits.
 func scalarText(value any) (string, bool) {

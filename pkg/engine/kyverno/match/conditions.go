@@ -115,7 +115,7 @@ func (c *Conditions) lint(n policydecode.Node) {
 	}
 }
 
-// clash returns a condition that compares the key of one before it with another text.
+// clash returns a condition that compares the key of one before it with another string.
 func clash(list []condition, operators ...Operator) (condition, bool) {
 	seen := map[string]string{}
 	for _, one := range list {

@@ -267,7 +267,7 @@ func (f *Filter) String() string {
 	return strings.Join(f.texts(func(int, string) bool { return true }), ", ")
 }
 
-// texts lists the criteria that a filter has and that are wanted, like "kinds: Pod, Deployment".
+// strings lists the criteria that a filter has and that are wanted, like "kinds: Pod, Deployment".
 func (f *Filter) texts(keep func(by int, wanted string) bool) []string {
 	var out []string
 	for _, by := range described {

@@ -188,7 +188,7 @@ func incomparableHint(value any) string {
 	return "; use a number, a quantity such as 10Gi, a duration such as 1h30m, or a version such as 1.2.3"
 }
 
-// durations reads both sides as seconds, if at least one of the two is a text that is a duration, "0" not
+// durations reads both sides as seconds, if at least one of the two is a string that is a duration, "0" not
 // counting as one.
 func durations(key, value any) (k, v float64, ok bool) {
 	_, keyIsText := key.(string)

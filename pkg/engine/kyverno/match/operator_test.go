@@ -28,7 +28,7 @@ type operatorCase struct {
 // The operators, family by family.
 func TestHolds(t *testing.T) {
 	for _, c := range []operatorCase{
-		// Compares scalars of one type, and numbers with their texts.
+		// Compares scalars of one type, and numbers with their strings.
 		{`true`, "Equals", `true`, true},
 		{`true`, "Equals", `"true"`, false},
 		{`"true"`, "Equals", `true`, false},
@@ -86,7 +86,7 @@ func TestHolds(t *testing.T) {
 		{`5`, "AnyIn", `"1-10"`, true},
 		{`"512Mi"`, "AnyIn", `"100Mi-1Gi"`, true},
 		{`50`, "AllNotIn", `"1-10"`, true},
-		// Has values that are no list of texts: they satisfy neither an operator.
+		// Has values that are no list of strings: they satisfy neither an operator.
 		{`"a"`, "AnyIn", `"10"`, false},
 		{`"a"`, "AnyNotIn", `"10"`, false},
 		{`"a"`, "AllNotIn", `{"a": 1}`, false},

@@ -155,7 +155,7 @@ func (m *Block) AsksRoles() bool {
 }
 
 // Where lists what the block asks for besides what its Operations, and its
-// Selections for the same namespace, say: a text for each criterion or, where one
+// Selections for the same namespace, say: a string for each criterion or, where one
 // of several entries is enough, for each entry.
 func (m *Block) Where(namespace string) []string {
 	var out []string
@@ -173,7 +173,7 @@ func (m *Block) Where(namespace string) []string {
 	return out
 }
 
-// Unless lists what the block excludes: a text for each entry or, where all of them
+// Unless lists what the block excludes: a string for each entry or, where all of them
 // must hold, one.
 func (m *Block) Unless() []string {
 	if m == nil {

@@ -96,7 +96,8 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	once := m.findOnce(e, live, at)
 	targets := selectTargets(e, live, at.listRule().keys)
-	// which name the live element and so are not written, since a patch does not rename what it found; nor does Kyverno
+	// which name the live element and so are not written, since a patch does not rename what it found; nor does
+	// Kyverno
 	keep := targets.names
 	if e.hasAnchored("name") {
 		keep = append(slices.Clip(keep), "name")

@@ -104,7 +104,7 @@ func TestMatchScalars(t *testing.T) {
 		{`">=0.5"`, "500m", true},
 		{`"1e3"`, "1000", true},
 		{`"1e999999999"`, "2e999999999", false},
-		// Has wildcards against values that are not texts.
+		// Has wildcards against values that are not strings.
 		{`"1*"`, "10", true},
 		{`"tru?"`, "true", true},
 		{`"1.5*"`, "1.5", true},

@@ -62,7 +62,7 @@ func holdsText(pattern string, value any) bool {
 		func(conjuncts [][]Term) bool { return !slices.ContainsFunc(conjuncts, fails) })
 }
 
-// Term is a text behind an operator: one of >=, <=, >, < and !, or none.
+// Term is a string behind an operator: one of >=, <=, >, < and !, or none.
 type Term struct{ Operator, Text string }
 
 // Parse reads the little language of text patterns, in which `|` binds weaker than `&`: of the alternatives
@@ -79,7 +79,7 @@ func Parse(pattern string) [][][]Term {
 	return alternatives
 }
 
-// parseTerms reads a range, or a text behind an operator. A single character is always
+// parseTerms reads a range, or a string behind an operator. A single character is always
 // text, so that "!" and ">" can be matched.
 func parseTerms(text string) (conjuncts [][]Term) {
 	low, high, outside, isRange := ParseRange(text)

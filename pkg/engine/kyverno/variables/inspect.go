@@ -18,7 +18,8 @@ var (
 	bareVariable = regexp.MustCompile(`^` + reserved + `$`)
 )
 
-// LooksLikeVariable reports whether a text is one that {{ }} is missing around, such as "request.operation".
+// LooksLikeVariable reports whether a string is one that {{ }} is missing around, such as
+// "request.operation".
 func LooksLikeVariable(text string) bool { return bareVariable.MatchString(text) }
 
 // Inspect looks for mistakes in a string of a policy: it returns the expressions of the variables in it, with
@@ -76,7 +77,7 @@ func Mentions(doc any, text string) bool {
 // Used reports whether a document holds variables or references.
 func Used(doc any) bool { return Mentions(doc, "{{") || Mentions(doc, "$(") }
 
-// Plain returns a text without variables, and engine.Computed for any other.
+// Plain returns a string without variables, and engine.Computed for any other.
 func Plain(text string) string {
 	if Used(text) {
 		return engine.Computed

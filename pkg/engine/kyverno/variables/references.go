@@ -15,7 +15,7 @@ import (
 // reference is $(path), or \$(path) which is none.
 var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
 
-// references replaces the references of one text.
+// references replaces the references of one string.
 func (p *parser) references(text string, place []string) (string, error) {
 	var failed error
 	replaced := reference.ReplaceAllStringFunc(text, func(match string) string {

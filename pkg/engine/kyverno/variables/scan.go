@@ -9,7 +9,7 @@ import (
 // maxNesting bounds how deep variables may stand in variables.
 const maxNesting = 32
 
-// Segment is a piece of a text: plain text, or a variable.
+// Segment is a piece of a string: plain text, or a variable.
 type Segment struct {
 	Text string
 	// Variable is what stands between {{ and }}, in pieces where other variables stand in it; nil
@@ -17,8 +17,8 @@ type Segment struct {
 	Variable []Segment
 }
 
-// Split takes a text apart as rendering it does, without its references. What is opened and never closed is
-// plain text, as are closing braces without opening ones. The error is that of a text whose variables nest
+// Split takes a string apart as rendering it does, without its references. What is opened and never closed is
+// plain text, as are closing braces without opening ones. The error is that of a string whose variables nest
 // too deep.
 func Split(text string) ([]Segment, error) {
 	segments, _, err := segmentsOf(text)
@@ -32,7 +32,7 @@ func segmentsOf(text string) (segments []Segment, unclosed string, err error) {
 	return segments, text[s.unclosed:], s.err
 }
 
-// scanner splits a text in one pass.
+// scanner splits a string in one pass.
 type scanner struct {
 	text      string
 	at        int

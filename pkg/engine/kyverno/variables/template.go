@@ -24,19 +24,19 @@ type Template struct {
 	expressions []*jmespath.Expression
 }
 
-// Parse compiles a value, in whose texts and map keys a variable is {{ }} around
+// Parse compiles a value, in whose strings and map keys a variable is {{ }} around
 // an expression:
 //
-//   - a text that is one variable and nothing else takes on the variable's value,
-//     of whatever type; in other texts values are inserted as text, or as JSON;
+//   - a string that is one variable and nothing else takes on the variable's value,
+//     of whatever type; in other strings values are inserted as text, or as JSON;
 //   - variables nest, innermost first: {{ a.{{ b }} }};
 //   - \{{ is a plain {{, and {{- is the same as {{;
 //   - {{@}} is the value of the live object at the place of the text, the live
 //     object being `target` where the scope has it, else `request.object`;
-//   - $(path) is replaced by another text of the same document, path being
+//   - $(path) is replaced by another string of the same document, path being
 //     relative to the text itself, or absolute; \$( is a plain $(.
 //
-// A patch that is itself a text, such as patchesJson6902, is a text like any
+// A patch that is itself a string, such as patchesJson6902, is a string like any
 // other: variables are inserted before it is parsed.
 //
 // The document may be part of a larger one, at a path such as "mutate", "patchStrategicMerge". The path shows
@@ -219,7 +219,7 @@ func (p *parser) parseText(text string, path []string) part {
 	return part{render: func(r *renderer) any { return joined(r) }}
 }
 
-// joinSegments compiles segments that make a text; values that are not strings are inserted as JSON.
+// joinSegments compiles segments that make a string; values that are not strings are inserted as JSON.
 func (p *parser) joinSegments(segments []Segment, path []string) func(r *renderer) string {
 	variables := make([]func(*renderer) any, len(segments))
 	for i, s := range segments {

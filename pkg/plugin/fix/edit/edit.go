@@ -35,9 +35,9 @@ type Error struct {
 // Error is the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// Apply returns the text of a file in which documents are changed. They are all those of the file, in the order in
-// which input.Reader reads them, and have what it made of them. The result is read again: a text that does not
-// have exactly what is wanted is an error. Each error is an *Error.
+// Apply returns the text of a file in which documents are changed. They are all those of the file, in the
+// order in which input.Reader reads them, and have what it made of them. The result is read again: a string
+// that does not have exactly what is wanted is an error. Each error is an *Error.
 func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, error) {
 	parts, err := input.Parts(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, erro
 	return out, check(ctx, out, documents)
 }
 
-// check returns an error unless a text has what documents are to become.
+// check returns an error unless a string has what documents are to become.
 func check(ctx context.Context, text []byte, documents []Document) error {
 	line, path := 1, ""
 	if len(documents) == 1 && documents[0].Before["kind"] == "Kustomization" { // which need not say so
@@ -134,7 +134,7 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 		case nil:
 		case *Error:
 			err = failure
-		default: // an index outside of a text that the library reads in another way
+		default: // an index outside of a string that the library reads in another way
 			err = &Error{Line: p.Line, Reason: "it is written in a way that cannot be edited in place"}
 		}
 	}()

@@ -112,7 +112,7 @@ func around(text []byte, documents []engine.Document, i int) (before, behind []b
 	return before, nil
 }
 
-// lostComments returns a comment line of a text that another one does not have.
+// lostComments returns a comment line of a string that another one does not have.
 func lostComments(text, other []byte) string {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); bytes.HasPrefix(line, []byte("# ")) && !bytes.Contains(other, line) {

@@ -159,8 +159,8 @@ type block struct {
 	end    int
 }
 
-// blockLines finds the lines of a block scalar. Those behind the last one that is not empty are a part of it if
-// it keeps them.
+// blockLines finds the lines of a block scalar. Those behind the last one that is not empty are a part of it
+// if it keeps them.
 func (e *editor) blockLines(n *yamlv3.Node) block {
 	b := block{header: e.content(n)}
 	at := e.nextLine(b.header)

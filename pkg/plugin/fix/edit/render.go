@@ -125,7 +125,8 @@ func node(v any) *yamlv3.Node {
 	return n
 }
 
-// renderFlow returns a value in brackets, or a scalar, as it is written next to others that a separator parts.
+// renderFlow returns a value in brackets, or a scalar, as it is written next to others that a separator
+// parts.
 func (e *editor) renderFlow(v any, separator string) string {
 	if !e.style.json {
 		return e.flowText(node(v))

@@ -15,7 +15,7 @@ type Options struct {
 	Scalar func(plain string) (any, bool)
 }
 
-// Document is what Decode makes of a text. Lines count from 1.
+// Document is what Decode makes of a string. Lines count from 1.
 type Document struct {
 	Content any // map[string]any or []any, of these, strings, int64 and what Options.Scalar returns
 	Line    int // of the content
@@ -189,7 +189,7 @@ func (b *block) value(indent, depth int, key bool) (any, bool) {
 		return []any{}, !b.below(indent)
 	}
 	v, ok := b.scalar(content)
-	return v, ok && !b.below(indent) // a text may go on there
+	return v, ok && !b.below(indent) // a string may go on there
 }
 
 // isComment reports whether nothing but a comment is behind a value.
@@ -230,7 +230,7 @@ func startsText(c byte) bool {
 		c == '$' || c == '('
 }
 
-// isText reports whether a plain scalar is a text and obviously nothing else. What starts with a digit
+// isText reports whether a plain scalar is a string and obviously nothing else. What starts with a digit
 // and ends with a letter behind F is neither a number nor a time.
 func isText(plain string) bool {
 	first, last := plain[0], plain[len(plain)-1]|0x20
@@ -249,7 +249,7 @@ func isText(plain string) bool {
 	return true
 }
 
-// cutQuoted cuts a text behind the quoted scalar that it begins with.
+// cutQuoted cuts a string behind the quoted scalar that it begins with.
 func cutQuoted(content string) (text, rest string, ok bool) {
 	if content[0] == '"' {
 		text, rest, ok = strings.Cut(content[1:], `"`)

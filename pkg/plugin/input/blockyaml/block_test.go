@@ -21,7 +21,7 @@ func options() Options {
 	}}
 }
 
-// library decodes the only document of a text with the library. A blank line before it has its lines count
+// library decodes the only document of a string with the library. A blank line before it has its lines count
 // from 1.
 func library(text []byte) (Document, error) {
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
@@ -75,7 +75,7 @@ func value(n *yamlv3.Node) (any, error) {
 	return v, err
 }
 
-// sameAsLibrary reports whether Decode decodes a text, and fails the test where the library
+// sameAsLibrary reports whether Decode decodes a string, and fails the test where the library
 // makes anything else of it.
 func sameAsLibrary(t *testing.T, text []byte) bool {
 	t.Helper()
@@ -128,7 +128,7 @@ func TestDecodeManyQuotes(t *testing.T) {
 	}
 }
 
-// An object allocates its maps, lists and texts, and nothing for the YAML around them.
+// An object allocates its maps, lists and strings, and nothing for the YAML around them.
 func TestDecodeAllocates(t *testing.T) {
 	text, err := os.ReadFile("testdata/deployment.yaml")
 	if err != nil {

@@ -34,7 +34,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// places are where a text of others stands in a run.
+// places are where a string of others stands in a run.
 var places = []string{
 	"group", "version", "kind", "namespace", "name", "subresource", "uid", "cluster", "trigger", "object's origin",
 	"policy", "rule", "binding", "policy's origin",
@@ -45,7 +45,7 @@ var places = []string{
 	"context", "server", "user", "own namespace", "operation", "program's version", "time", "note", "next command", "why command",
 }
 
-// told is what stands at each place: a word of its own, or a text.
+// told is what stands at each place: a word of its own, or a string.
 type told func(place string) string
 
 // plain tells the words.
@@ -58,7 +58,7 @@ func plain(place string) string {
 	}, place)
 }
 
-// everywhere tells a text at all places, and only at one.
+// everywhere tells a string at all places, and only at one.
 func everywhere(text string) told { return func(string) string { return text } }
 
 func only(at, text string) told {
@@ -70,7 +70,7 @@ func only(at, text string) told {
 	}
 }
 
-// hostileRun are the events of a run all of whose texts come from others.
+// hostileRun are the events of a run all of whose strings come from others.
 func hostileRun(at told) []output.Event {
 	failed := func(place string) error { return errors.New(at(place)) }
 	rule := engine.RuleRef{Dialect: "kyverno", Policy: at("policy"), Rule: at("rule"), Via: at("binding"), Origin: at("policy's origin") + ":3", Severity: "high"}
@@ -147,7 +147,7 @@ func hostileRun(at told) []output.Event {
 	return append(events, output.Problem{Err: failed("problem")})
 }
 
-// hostileComparison are the events of a comparison all of whose texts come from others.
+// hostileComparison are the events of a comparison all of whose strings come from others.
 func hostileComparison(at told) []output.Event {
 	var changes [2]*engine.Change
 	var rules [2][]compare.Exercise
@@ -310,7 +310,7 @@ func (f *shownFormat) check(shown, beside string, lines int) error {
 			errs = append(errs, hostile.Runner(shown), hostile.Legible(shown))
 		}
 	}
-	manifests := f.Compares && f.name == formats.Summary // of variants, whose texts may have several lines
+	manifests := f.Compares && f.name == formats.Summary // of variants, whose strings may have several lines
 	if got := strings.Count(shown, "\n"); !manifests && slices.Contains([]string{formats.Summary, formats.Table, formats.Wide, formats.Name, formats.JSONPatch, "github"}, f.name) && got != lines {
 		errs = append(errs, fmt.Errorf("%d lines, want %d", got, lines))
 	}

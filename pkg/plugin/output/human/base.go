@@ -38,7 +38,7 @@ type base struct {
 	often                   Varieties
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
-	nameless                engine.ObjectKey // the object whose name is left out of texts, if any
+	nameless                engine.ObjectKey // the object whose name is left out of strings, if any
 }
 
 func newBase(o output.Options) base {
@@ -140,7 +140,8 @@ func (h *base) crowded(text shown) bool {
 }
 
 // likeness is equal for objects of a kind that are shown in the same words, and
-// whose fields have the same values before and after, as far as they are shown; by shape, whatever the values.
+// whose fields have the same values before and after, as far as they are shown; by shape, whatever the
+// values.
 func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %v %s", wording.Kind(c.Subject), c.Subject.Of.Template, marker(c),
@@ -301,7 +302,8 @@ func shortName(k engine.ObjectKey) string {
 	return name
 }
 
-// origin is where an object was read, to stand behind its name: on a page of Markdown, and where a rule failed.
+// origin is where an object was read, to stand behind its name: on a page of Markdown, and where a rule
+// failed.
 func (h *base) origin(c *engine.Change) string {
 	if c.Target.Origin == "" || !h.markdown && !c.Incomplete() {
 		return ""
@@ -367,7 +369,7 @@ type page struct {
 	color bool
 }
 
-// paint writes a text in a color, on a page that has any.
+// paint writes a string in a color, on a page that has any.
 func (p *page) paint(c Color, text string) {
 	if p.color && c != Plain && text != "" {
 		text = string(c) + text + reset
@@ -375,7 +377,7 @@ func (p *page) paint(c Color, text string) {
 	p.WriteString(text)
 }
 
-// line writes a text as one line.
+// line writes a string as one line.
 func (p *page) line(c Color, text string) {
 	p.paint(c, redact.EscapeLine(text))
 	p.WriteByte('\n')
@@ -396,8 +398,8 @@ func (h *base) unified(diff string) []byte {
 	return p.Bytes()
 }
 
-// cutMiddle leaves out the middle of a text of more bytes than that: the beginning of a rule names its policy,
-// and the end of a path its field.
+// cutMiddle leaves out the middle of a string of more bytes than that: the beginning of a rule names its
+// policy, and the end of a path its field.
 func cutMiddle(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -410,7 +412,8 @@ func cutMiddle(text string, most int) string {
 // table writes rows whose columns stand in line.
 func (p *page) table(rows [][]string) { p.WriteString(wording.Table(rows)) }
 
-// escapedCells are the texts of a row, each escaped and on one line, with another in the place of empty ones.
+// escapedCells are the strings of a row, each escaped and on one line, with another in the place of empty
+// ones.
 func escapedCells(texts []string, empty string) []string {
 	for i := range texts {
 		texts[i] = cmp.Or(redact.EscapeLine(texts[i]), empty)

@@ -169,7 +169,7 @@ func severitySuffix(s string) string {
 	return " (" + s + ")"
 }
 
-// codeSpan shows a text as one line, escaped, between more backticks than it holds.
+// codeSpan shows a string as one line, escaped, between more backticks than it holds.
 func codeSpan(s string) string {
 	s = redact.EscapeLine(s)
 	fence := strings.Repeat("`", longestRun(s)+1)

@@ -92,13 +92,13 @@ func (h *base) section(c *part) string {
 	return ""
 }
 
-// Counter counts texts. The zero value is empty and ready for use.
+// Counter counts strings. The zero value is empty and ready for use.
 type Counter struct {
 	counts map[string]int
 	total  int
 }
 
-// Add counts a text once more.
+// Add counts a string once more.
 func (t *Counter) Add(text string) { t.add(text, 1) }
 
 func (t *Counter) add(text string, times int) {
@@ -109,7 +109,7 @@ func (t *Counter) add(text string, times int) {
 	t.counts[text] += times
 }
 
-// All lists the texts, the most frequent first. Those that are as frequent come in alphabetical order.
+// All lists the strings, the most frequent first. Those that are as frequent come in alphabetical order.
 func (t *Counter) All() []wording.Count {
 	var all []wording.Count
 	for text, n := range t.counts {
@@ -121,7 +121,7 @@ func (t *Counter) All() []wording.Count {
 	return all
 }
 
-// Top lists the most frequent texts, at most so many, and how many additions it leaves out.
+// Top lists the most frequent strings, at most so many, and how many additions it leaves out.
 func (t *Counter) Top(most int) (top []wording.Count, rest int) {
 	top = t.All()
 	top = top[:min(most, len(top))]

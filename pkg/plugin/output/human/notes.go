@@ -237,7 +237,7 @@ func (h *base) reason(s *engine.Step) string {
 	return h.text(s.Err.Error())
 }
 
-// text is a text about an object as it is shown.
+// text is a string about an object as it is shown.
 func (h *base) text(s string) string { return wording.WithoutName(s, h.nameless) }
 
 // several returns what is written of an object where it is shown with others that are like it: the same

@@ -152,7 +152,8 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 	return string(m.Code) + ": " + m.Alike()
 }
 
-// shortReason is a reason as it is listed. A warning begins with what it comes to, and a failure ends with its cause.
+// shortReason is a reason as it is listed. A warning begins with what it comes to, and a failure ends with
+// its cause.
 func (v *overview) shortReason(text string, failed bool) string {
 	if failed {
 		return cutMiddle(text, lineListed)
@@ -288,7 +289,7 @@ func (p *Table) changedBy(c *engine.Change) string {
 	return fitting(", ", len(rules), func(i int) string { return cutMiddle(rules[i], cellRule) })
 }
 
-// fitting lists as many texts as a row has room for: one that is wider makes all rows so.
+// fitting lists as many strings as a row has room for: one that is wider makes all rows so.
 func fitting(separator string, n int, text func(int) string) string {
 	var cell string
 	for i := range n {

@@ -111,7 +111,7 @@ func (f *Finding) Details() string {
 	return strings.Join(lines, "\n")
 }
 
-// Field is a field that differs. Its texts are masked and escaped.
+// Field is a field that differs. Its strings are masked and escaped.
 type Field struct {
 	Path string            `json:"path"`
 	Kind engine.ChangeKind `json:"kind"`
@@ -195,7 +195,7 @@ func PlaceOf(origin string) Place {
 	return Place{Path: filepath.ToSlash(filepath.Clean(origin[:at])), Line: line}
 }
 
-// Problem is an error besides the objects. Its texts are escaped.
+// Problem is an error besides the objects. Its strings are escaped.
 type Problem struct {
 	// Where is what the problem is about: "ClusterPolicy team-labels, rule add".
 	Where string
@@ -218,7 +218,7 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// Report is a format. Its texts are masked and escaped: what is left to it is the
+// Report is a format. Its strings are masked and escaped: what is left to it is the
 // syntax.
 type Report interface {
 	// Add adds an object and its findings.

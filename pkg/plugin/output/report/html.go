@@ -280,7 +280,7 @@ func lineClass(line string) string {
 	return "same"
 }
 
-// frame is what the pages have in common. Its texts are masked; those of the Context and the Clusters are
+// frame is what the pages have in common. Its strings are masked; those of the Context and the Clusters are
 // escaped where they are shown.
 type frame struct {
 	Policy template.HTML // of content

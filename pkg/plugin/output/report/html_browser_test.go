@@ -129,7 +129,7 @@ gatekeeper AssignImage pin
 	}
 }
 
-// Hostile texts add no element to a page, and run nothing.
+// Hostile strings add no element to a page, and run nothing.
 func TestInABrowserHostileTextsDoNothing(t *testing.T) {
 	ordinary := append(many(300), review()...)
 	for i := range ordinary {

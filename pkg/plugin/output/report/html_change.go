@@ -274,7 +274,7 @@ func (c *change) finish() {
 	}
 }
 
-// The bounds of texts, in bytes. What is longer is cut, and says so.
+// The bounds of strings, in bytes. What is longer is cut, and says so.
 const (
 	briefLength = 150
 	nameLength  = 600
@@ -290,7 +290,7 @@ func cutAll(texts []string, subject engine.ObjectKey) []string {
 	return out
 }
 
-// line is a text that comes from outside, escaped and cut.
+// line is a string that comes from outside, escaped and cut.
 func line(s string, length int) string { return Cut(redact.EscapeLine(s), length) }
 
 // diffText is a diff without the two lines that name its sides.
@@ -301,7 +301,7 @@ func diffText(unified string) string {
 	return cutLines(unified, diffLength)
 }
 
-// cutLines shortens a text at the end of a line.
+// cutLines shortens a string at the end of a line.
 func cutLines(s string, length int) string {
 	if len(s) <= length {
 		return s

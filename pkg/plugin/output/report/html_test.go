@@ -311,7 +311,7 @@ func TestComparisonHasNoScript(t *testing.T) {
 		strings.Contains(got, "script-src") {
 		t.Error("the page has a script, or lets one run")
 	}
-	// The tags are those of a page whose texts are words, in the same order.
+	// The tags are those of a page whose strings are words, in the same order.
 	ordinary := regexp.MustCompile(`<[a-z/!][^>]*>`)
 	want := tagsOf(ordinary, comparisonPage(t, output.Options{}, of("word")))
 	for _, text := range hostile.Texts() {
@@ -417,7 +417,7 @@ func harmful() []engine.Change {
 	return out
 }
 
-// markup are the texts that would become markup or a script, one after the other.
+// markup are the strings that would become markup or a script, one after the other.
 var markup = func() string {
 	var b strings.Builder
 	for _, of := range hostile.Texts() {

@@ -28,9 +28,9 @@ const (
 	MinMarkdownBytes = 16 << 10
 )
 
-// NewMarkdown returns a printer of a page of what would change, or of what two sets of policies do not do alike,
-// no longer than limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more than
-// that.
+// NewMarkdown returns a printer of a page of what would change, or of what two sets of policies do not do
+// alike, no longer than limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more
+// than that.
 func NewMarkdown(o output.Options, limit int) *Markdown {
 	if limit == 0 {
 		limit = MaxMarkdownBytes
@@ -126,7 +126,7 @@ func heading(s evaluation.Summary) string {
 	return fmt.Sprintf("# Mutation policies: %d of %d objects would change", s.Changed, s.Objects)
 }
 
-// fit leaves out the last lines of a text that is too long.
+// fit leaves out the last lines of a string that is too long.
 func fit(text string, room int) string {
 	if len(text) <= room {
 		return text
@@ -189,8 +189,9 @@ func (p *pages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say of the others: in
-// the words for one of them, for what is left out below a heading, and of what several are one.
+// fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say
+// of the others: in the words for one of them, for what is left out below a heading, and of what several are
+// one.
 func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note string) {
 	shown, short := 0, 0
 	for _, at := range p.held {

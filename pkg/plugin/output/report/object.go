@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Object is what a run found about one object, or did to it. All of its texts are
+// Object is what a run found about one object, or did to it. All of its strings are
 // masked and escaped: each is one line in which nothing acts on what reads it.
 type Object struct {
 	Key engine.ObjectKey // not masked; of what would be created, that of its workload
@@ -120,7 +120,7 @@ func (d *describer) step(s *engine.Step) {
 // one object for thousands of triggers.
 const textsHeld = 20
 
-// add appends a text that is not there yet.
+// add appends a string that is not there yet.
 func add(texts *[]string, text string) {
 	if len(*texts) < textsHeld && !slices.Contains(*texts, text) {
 		*texts = append(*texts, text)
@@ -200,7 +200,7 @@ func (d *describer) impact(i *engine.Impact) {
 	}
 }
 
-// escape makes one line of each text, in which nothing acts on what reads it. All texts of a
+// escape makes one line of each string, in which nothing acts on what reads it. All strings of a
 // report go through it; what is left to a format is its syntax.
 func escape(texts ...*string) {
 	for _, s := range texts {
@@ -208,7 +208,7 @@ func escape(texts ...*string) {
 	}
 }
 
-// escaped is a text that escape has made one line.
+// escaped is a string that escape has made one line.
 func escaped(text string) string { return redact.EscapeLine(text) }
 
 // DescribeWritten returns the outcome of an object that was to be written as a finding

@@ -172,7 +172,7 @@ var manifest = template.Must(template.New("report").Funcs(template.FuncMap{"fiel
 {{end}}{{if .Of.Kind}}scope:
 {{field 2 "apiVersion" .Group}}{{field 2 "kind" .Of.Kind}}{{field 2 "name" .Of.Name}}{{optional 2 "namespace" .Of.Namespace}}{{optional 2 "uid" .UID}}{{end}}`))
 
-// yamlField is a line with a name and a text behind it.
+// yamlField is a line with a name and a string behind it.
 func yamlField(indent int, name, text string) string {
 	margin := strings.Repeat(" ", indent)
 	switch {
@@ -197,7 +197,7 @@ func optional(indent int, name, text string) string {
 }
 
 var (
-	// plainYAML texts mean themselves without quotes, unless they are a word of YAML 1.1.
+	// plainYAML strings mean themselves without quotes, unless they are a word of YAML 1.1.
 	plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 	word      = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// DescribeTested returns a result of a test as a finding on its object, at the place of the result: the policy of
-// the finding is the file of the test.
+// DescribeTested returns a result of a test as a finding on its object, at the place of the result: the
+// policy of the finding is the file of the test.
 func DescribeTested(t output.Tested) Object {
 	f := Finding{
 		Rule: engine.RuleRef{

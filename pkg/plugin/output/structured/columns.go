@@ -66,7 +66,7 @@ var relaxed = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
 var errNoColumns = errors.New("-o custom-columns: name columns as HEADER:PATH,HEADER:PATH, with the paths of a change in the report, such as KIND:.object.kind")
 
 // NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each
-// change of the report. It fails for a text that names none.
+// change of the report. It fails for a string that names none.
 func NewCustomColumns(o output.Options, text string) (output.Format, error) {
 	p := newColumns(o)
 	for column := range strings.SplitSeq(text, ",") {

@@ -209,7 +209,7 @@ var (
 	errOneOf = errors.New("a line must be exactly one record")
 )
 
-// notOfID reports whether an ID cannot have a character. An ID that were a text could pose as another line
+// notOfID reports whether an ID cannot have a character. An ID that were a string could pose as another line
 // where it is shown.
 func notOfID(r rune) bool {
 	return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))

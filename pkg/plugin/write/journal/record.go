@@ -101,7 +101,8 @@ type record struct {
 	object string // that is planned, as the line has it
 }
 
-// begin follows the planned entries: from here on there may be writes. A watch plans more after the End of a run.
+// begin follows the planned entries: from here on there may be writes. A watch plans more after the End of a
+// run.
 type begin struct {
 	Entries int       `json:"entries"`
 	Time    time.Time `json:"time"`
@@ -146,7 +147,8 @@ type Result struct {
 	Time time.Time `json:"time"`
 }
 
-// End is the last record of a run that finished, or was interrupted cleanly. In the journal of a watch others follow.
+// End is the last record of a run that finished, or was interrupted cleanly. In the journal of a watch others
+// follow.
 type End struct {
 	// Interrupted reports that the user stopped the run.
 	Interrupted bool `json:"interrupted,omitempty"`

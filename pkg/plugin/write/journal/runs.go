@@ -102,9 +102,9 @@ func Runs(directory, context string, broken func(journal string, err error),
 	return runs, nil
 }
 
-// Undone returns the objects, by their names, that runs of a plan wrote, as the journals in Directory record it: true
-// for what later runs undid. The clock and the seed of a plan are those of no other. Broken and the error are those
-// of Runs.
+// Undone returns the objects, by their names, that runs of a plan wrote, as the journals in Directory record
+// it: true for what later runs undid. The clock and the seed of a plan are those of no other. Broken and the
+// error are those of Runs.
 func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.ObjectKey]bool, error) {
 	dir, err := Directory()
 	if err != nil {
@@ -218,9 +218,9 @@ func WatchFileName(started time.Time, context, id string) string {
 		started.UTC().Format(timeFormat)+"-")
 }
 
-// Prune removes the journals in a directory that were written last before a time, and then the oldest until the others
-// take no more bytes than most; 0 stands for any number. Those of watches alone are removed where that is wanted, and
-// never one that is kept, by its path. A directory that does not exist has none.
+// Prune removes the journals in a directory that were written last before a time, and then the oldest until
+// the others take no more bytes than most; 0 stands for any number. Those of watches alone are removed where
+// that is wanted, and never one that is kept, by its path. A directory that does not exist has none.
 func Prune(directory string, before time.Time, most int64, watches bool, kept string) error {
 	files, err := Files(directory)
 	if err != nil {

@@ -205,7 +205,7 @@ func digestOfAll(all []Document) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// write adds texts so that no two lists of them give the same.
+// write adds strings so that no two lists of them give the same.
 func write(h hash.Hash, texts ...string) {
 	for _, t := range texts {
 		fmt.Fprintf(h, "%d:%s", len(t), t)

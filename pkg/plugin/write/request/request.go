@@ -16,7 +16,7 @@
 // structured-merge-diff's comparison says what an apply would own, by the server's
 // rules, and a JSON patch counts list elements by index in a changing list.
 //
-// The package does no I/O and never puts a field's value into a text: values may be
+// The package does no I/O and never puts a field's value into a string: values may be
 // secret, paths are not. It is apart from package write because plans, journals and
 // previews say how a change would be sent, and send nothing.
 package request
