@@ -72,7 +72,7 @@ func TestCompareSlips(t *testing.T) {
 	t.Logf("%d of %d slips found", len(archive.Files)-len(missed), len(archive.Files))
 }
 
-// slipped returns a policy with the texts of "- " lines replaced by those of the "+ " lines that follow them.
+// slipped returns a policy with the strings of "- " lines replaced by those of the "+ " lines that follow them.
 func slipped(t *testing.T, policy, slip string) string {
 	t.Helper()
 	out, from := policy, ""

@@ -122,8 +122,8 @@ func (r *rule) derives(d *rule, resource string) bool {
 			func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
 }
 
-// forAutogen is a rule whose conditions ask for labels and annotations in the form that Kyverno's autogen moves
-// into the template, which has metadata in each workload that a server hands to admission.
+// forAutogen is a rule whose conditions ask for labels and annotations in the form that Kyverno's autogen
+// moves into the template, which has metadata in each workload that a server hands to admission.
 func (r *rule) forAutogen() *rule {
 	out := *r
 	move := func(all []expr.Expr) []expr.Expr {

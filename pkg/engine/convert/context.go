@@ -146,7 +146,7 @@ func (r *rule) listCall(version, resource string, namespace expr.Expr) expr.Expr
 	return r.readCall("resource.List", version, resource, namespace)
 }
 
-// readCall calls a function that reads from a namespace; a NamespacedMutatingPolicy reads in its own alone.
+// readCall calls a function that reads from a namespace; a NamespacedMutatingPolicy reads only in its own.
 func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
 	name ...expr.Expr,
 ) expr.Expr {
@@ -161,7 +161,7 @@ func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
 	panic(refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone"))
 }
 
-// isComputed reports whether a text is made of nothing but variables, so that it may be empty.
+// isComputed reports whether a string is made of nothing but variables, so that it may be empty.
 func isComputed(template string) bool {
 	segments, err := variables.Split(template)
 	return err == nil && !slices.ContainsFunc(segments,

@@ -443,7 +443,7 @@ func (c *Conversion) nameOf(g []*rule) string {
 	return shorten(name)
 }
 
-// dns is a text as a part of the name of an object.
+// dns is a string as a part of the name of an object.
 func dns(text string) string {
 	return strings.Trim(strings.Join(words.FindAllString(strings.ToLower(text), -1), "-"), "-")
 }

@@ -85,21 +85,21 @@ func (e *edit) patchOnly() bool {
 
 // ordered reports whether the order of a list counts, in front of which an element is added that is missing:
 // init containers start in theirs. An ApplyConfiguration adds the last one, and so comes after a JSON patch
-// that adds one with its keys alone.
+// that adds one with only its keys.
 func (e *edit) ordered() bool {
 	return e.name() == "initContainers" && slices.ContainsFunc(e.elements, (*group).keyed)
 }
 
 // together reports whether an element of a list whose order counts has to be written in one piece: it is one
 // of several, which an ApplyConfiguration puts in another order, or more is written to a missing one than to
-// one with its keys alone.
+// one with only its keys.
 func (e *edit) together(g *group) bool {
 	return len(e.elements) > 1 || e.at.of.has != nil ||
 		slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
 }
 
 // missing are the operations that put the elements that are missing in front of the lists whose order counts,
-// with their keys alone.
+// with only their keys.
 func (o *operations) missing(edits []*edit) {
 	for _, e := range edits {
 		o.missing(e.fields)

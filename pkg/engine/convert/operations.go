@@ -25,7 +25,7 @@ type patchOperation struct {
 	value any
 }
 
-// segment is a part of a JSON pointer: a constant, or an expression that is a text.
+// segment is a part of a JSON pointer: a constant, or an expression that is a string.
 type segment struct {
 	text string
 	cel  expr.Expr // nil for a constant
@@ -124,7 +124,7 @@ func (r *patchReader) pointer(text string) []segment {
 	return out
 }
 
-// restored is a text with its variables.
+// restored is a string with its variables.
 func (r *patchReader) restored(text string) string {
 	return placeholders.ReplaceAllStringFunc(text, func(p string) string {
 		i, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(p, placeholder), "X"))
@@ -174,7 +174,7 @@ func (r *patchReader) value(n *yaml.Node) any {
 	return x
 }
 
-// quoted is an expression for a text of which variables are a part when it is read as YAML.
+// quoted is an expression for a string of which variables are a part when it is read as YAML.
 func (r *patchReader) quoted(text string) expression {
 	x := r.templateText(r.restored(text))
 	if r.form(text) < translate.PlainText {
@@ -183,7 +183,7 @@ func (r *patchReader) quoted(text string) expression {
 	return x
 }
 
-// form is that of all variables of a text.
+// form is that of all variables of a string.
 func (r *patchReader) form(text string) translate.Form {
 	form := translate.PathSegment
 	for _, variable := range placeholders.FindAllString(text, -1) {

@@ -16,7 +16,7 @@ import (
 // place is a field of the object, or of an element of one of its lists: how an expression reads it, and
 // which JSON pointer names it.
 type place struct {
-	root string    // "object", or the variable of a list's element; empty for what is no place of the object
+	root string    // "object", or the variable of a list's element; empty for what is not a place of the object
 	of   *place    // what it is a field of, or the list that it is an element of by an index; nil for a root
 	key  expr.Expr // a computed key, or an index; nil for a field
 	// plain is the value where it is there, found an optional of it, and has the condition that it is there.
@@ -214,7 +214,7 @@ func (p place) listKeys() []string {
 	return nil
 }
 
-// texts reports whether the place is a map whose keys are not fields, such as labels.
+// strings reports whether the place is a map whose keys are not fields, such as labels.
 func (p place) texts() bool {
 	atom, ok := p.shape()
 	// what may be a scalar may be anything

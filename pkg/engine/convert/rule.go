@@ -120,12 +120,12 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	return r
 }
 
-// mentions reports whether a value has a text, as a key or in one.
+// mentions reports whether a value has a string, as a key or in one.
 func mentions(value any, text string) bool {
 	return anyText(value, func(in string) bool { return strings.Contains(in, text) })
 }
 
-// anyText reports whether something holds for any text of a value, or any key.
+// anyText reports whether something holds for any string of a value, or any key.
 func anyText(value any, holds func(string) bool) bool {
 	switch value := value.(type) {
 	case map[string]any:

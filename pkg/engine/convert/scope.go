@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 )
 
-// scope is what the texts of a rule can mention: it turns them into expressions.
+// scope is what the strings of a rule can mention: it turns them into expressions.
 type scope struct {
 	*translate.Scope
 	always []string // places that the objects always have
@@ -74,7 +74,7 @@ func (s *scope) within(p place, kind string) {
 	}
 }
 
-// templateText is an expression for a text with variables.
+// templateText is an expression for a string with variables.
 func (s *scope) templateText(template string) expression {
 	x := s.template(template)
 	s.need(x.when)
@@ -93,10 +93,10 @@ func (x expression) asText() expression {
 	return expression{cel: x.cel}
 }
 
-// template is an expression for a text with variables, which may be of any type.
+// template is an expression for a string with variables, which may be of any type.
 func (s *scope) template(template string) expression { return s.expressionOf(template, s.Scope) }
 
-// value is template for a text at a place of the object.
+// value is template for a string at a place of the object.
 func (s *scope) value(template string, at place) expression {
 	return s.expressionOf(template, s.At(at.path...))
 }

@@ -53,7 +53,7 @@ func escaped(v any) (string, error) {
 	return b.String(), err
 }
 
-// scalar is a text as YAML has it, in quotes where it would be something else.
+// scalar is a string as YAML has it, in quotes where it would be something else.
 func scalar(text string) string {
 	out, err := yaml.Marshal(text)
 	if err != nil || misleading(string(out)) || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {

@@ -75,18 +75,17 @@ func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 	if r.Path != "" {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.Path, Verb: r.Verb}
 	} else {
-		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		on := &authorizationv1.ResourceAttributes{
 			Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource,
 			Namespace: r.Namespace, Name: r.Name,
 		}
 		if r.FieldSelector != "" {
-			spec.ResourceAttributes.FieldSelector =
-				&authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
+			on.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: r.FieldSelector}
 		}
 		if r.LabelSelector != "" {
-			spec.ResourceAttributes.LabelSelector =
-				&authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
+			on.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: r.LabelSelector}
 		}
+		spec.ResourceAttributes = on
 	}
 	body, err = json.Marshal(authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: kind}, Spec: spec,

@@ -54,9 +54,9 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 
 			Both sides are evaluated on the same objects, which are read once, with the same clock
 			and the same objects around them: as updated, also as created if a rule depends on
-			the operation, and as deleted if a rule is for that. What counts is the object that comes out, as a server would read it:
-			not the order of policies and rules, nor that of list elements that have keys, nor how
-			a value is written.
+			the operation, and as deleted if a rule is for that. What counts is the object
+			that comes out, as a server would read it: not the order of policies and rules, nor that
+			of list elements that have keys, nor how a value is written.
 
 			With --from-cluster, the installed policies are the side that is not given: the old
 			one beside --with, the new one beside -p. With --contexts both sides are evaluated on several

@@ -179,8 +179,8 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, [
 	return result, missing, err
 }
 
-// selections evaluates the rules of both sides on a variant, and returns what they ask for. An error of that is
-// reported for the variant itself.
+// selections evaluates the rules of both sides on a variant, and returns what they ask for. An error of that
+// is reported for the variant itself.
 func (r *Run) selections(ctx context.Context, v variant.Variant) []engine.Selection {
 	ctx, err := r.world.With(ctx, v)
 	if err != nil {
@@ -268,7 +268,7 @@ func pathNames(p fieldpath.Path) string {
 	return strings.TrimPrefix(text, "spec.template.")
 }
 
-// texts are the policies of both sides.
+// strings are the policies of both sides.
 func (r *Run) texts() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, side := range r.options.Sides {

@@ -377,7 +377,7 @@ func notConverted(refusal *convert.Refusal) string {
 	return fmt.Sprintf("Not converted: %s%v", rule, refusal)
 }
 
-// commented is a text as comments. Nothing in it ends one.
+// commented is a string as comments. Nothing in it ends one.
 func commented(text string) string {
 	return "# " + strings.ReplaceAll(strings.TrimRight(redact.EscapeLines(text), "\n"), "\n", "\n# ") + "\n"
 }

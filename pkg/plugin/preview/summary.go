@@ -37,7 +37,8 @@ func NewSummaryCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 		Args:  cobra.NoArgs,
 		Long: templates.LongDesc(`
 			Print one table of the reports that preview --write-reports keeps in the cluster, by policy and rule:
-			on how many objects a rule would change something (FAIL), failed (ERROR), was skipped, or finds nothing to change (PASS).
+			on how many objects a rule would change something (FAIL), failed (ERROR), was skipped, or finds
+			nothing to change (PASS).
 			Reports are for each object, so that those of several shards need no merging.
 
 			The report of -o json or -o yaml has objects and rules[]: policy, rule, fail, error, skip and pass.

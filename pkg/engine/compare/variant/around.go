@@ -36,8 +36,8 @@ const (
 	itself       = -1
 )
 
-// object is the object with an index beside the variant, or its own; nil for one that was removed, or a Namespace
-// that it has not.
+// object is the object with an index beside the variant, or its own; nil for one that was removed, or a
+// Namespace that it has not.
 func (v *Variant) object(beside int) *unstructured.Unstructured {
 	switch {
 	case beside == itsNamespace:

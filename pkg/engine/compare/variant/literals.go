@@ -233,7 +233,8 @@ var defaults = regexp.MustCompile(`\.orValue\(("[^"]*"|'[^']*'|[\w.]+|\[\]|\{\})
 // token matches what expressions are made of: quoted strings, names, numbers, and single characters.
 var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|[=!<>]=|\S`)
 
-// expression adds the names of an expression, each with the values and the names that follow it, and calls do for its strings.
+// expression adds the names of an expression, each with the values and the names that follow it, and calls do
+// for its strings.
 func (l *literals) expression(tokens []string, do func(any)) {
 	for i, t := range tokens {
 		rest := tokens[i+1 : min(len(tokens), i+1+window)]
@@ -257,7 +258,8 @@ func (l *literals) expression(tokens []string, do func(any)) {
 	}
 }
 
-// keysBehind adds the key with which tokens go on from a name: .key, .?key, ["key"] or [?"key"]; that of labels may stand further on.
+// keysBehind adds the key with which tokens go on from a name: .key, .?key, ["key"] or [?"key"]; that of
+// labels may stand further on.
 func (l *literals) keysBehind(name string, rest []string) {
 	for i, t := range rest {
 		text, quoted := literalOf(t).(string)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// registry has each image that is asked for. What it says of one follows from its reference alone: some have
+// registry has each image that is asked for. What it says of one follows from only its reference: some have
 // annotations, labels, a user, an index, and others have not.
 type registry struct{ literals *literals }
 
@@ -95,6 +95,6 @@ func (r registry) labels(chance *rand.Rand) map[string]any {
 
 // encoded is a value as JSON.
 func encoded(value any) []byte {
-	out, _ := json.Marshal(value) // of maps, lists, numbers and texts
+	out, _ := json.Marshal(value) // of maps, lists, numbers and strings
 	return out
 }

@@ -34,7 +34,7 @@ func alternatives(pattern string) []string {
 	return out
 }
 
-// texts are the strings that a string of a policy stands for, with something for wildcards.
+// strings are the strings that a string of a policy stands for, with something for wildcards.
 func texts(pattern string) []string {
 	out := alternatives(pattern)
 	for i := range out {
@@ -49,8 +49,8 @@ const maxAlike = 80
 // separated matches a wildcard with the separator beside it.
 var separated = regexp.MustCompile(`[-./:_][*?]+|[*?]+[-./:_]`)
 
-// similarStrings are strings that are almost what a string of a policy stands for: other letters, more before or
-// behind, nothing or more for a wildcard, and no separator beside it.
+// similarStrings are strings that are almost what a string of a policy stands for: other letters, more before
+// or behind, nothing or more for a wildcard, and no separator beside it.
 func similarStrings(pattern string) []string {
 	var out []string
 	for _, one := range alternatives(pattern) {

@@ -159,7 +159,8 @@ func Given(e Expr, known []Expr) Expr {
 	return out
 }
 
-// macroParts are the list of a macro and the variable that stands for its elements; nil for any other expression.
+// macroParts are the list of a macro and the variable that stands for its elements; nil for any other
+// expression.
 func macroParts(e Expr) (list, element Expr) {
 	switch {
 	case e.is(method, "transformList") && len(e.args) > 3:
@@ -524,8 +525,8 @@ func notEmpty(condition Expr) (asked Expr) {
 	return nil
 }
 
-// PlainMetadata is an expression in which an entry of labels or annotations is a.metadata.labels[?b], where there are
-// any, instead of a.metadata.?labels[b].
+// PlainMetadata is an expression in which an entry of labels or annotations is a.metadata.labels[?b], where
+// there are any, instead of a.metadata.?labels[b].
 func PlainMetadata(e Expr) Expr {
 	if e.op == relation && e.args[0].is(method, "orValue") {
 		entry, value := e.args[0].args[0], e.args[0].args[1]

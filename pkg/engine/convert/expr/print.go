@@ -62,7 +62,7 @@ func (e *Node) write(room int) string {
 		member = "[" + mark + e.args[1].String() + "]"
 	case method:
 		member = "." + e.name + e.bracketed(oneLine)
-		if room < oneLine && len(member) >= min(len(of.String()), room) { // else what it is of is broken alone
+		if room < oneLine && len(member) >= min(len(of.String()), room) { // else what it is of is broken by itself
 			return of.write(room) + "." + e.name + e.bracketed(room)
 		}
 	default:

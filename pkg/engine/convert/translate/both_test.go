@@ -145,7 +145,7 @@ func plain(value any) any {
 	return out
 }
 
-// query compares a query, or another text with variables; it returns why it is not translated.
+// query compares a query, or another string with variables; it returns why it is not translated.
 func (b *both) query(t testing.TB, l translate.Language, known bool, doc any) error {
 	t.Helper()
 	template, err := variables.Parse(doc)

@@ -62,7 +62,7 @@ func TestOperators(t *testing.T) {
 				if testing.Short() && random.IntN(20) > 0 || !wide && random.IntN(8) > 0 {
 					continue
 				}
-				known := random.IntN(4) > 0 || strings.Contains(text(key), "args") // which would be taken for a text
+				known := random.IntN(4) > 0 || strings.Contains(text(key), "args") // which would be taken for a string
 				language := translate.Language(random.IntN(2))
 				raw := []any{map[string]any{"key": key, "operator": operator, "value": value}}
 				err := error(nil)

@@ -2,7 +2,7 @@
 // into CEL, for MutatingPolicies and MutatingAdmissionPolicies.
 //
 // A Value is an expression, and what it is where a field is missing: Kyverno tells a rule that
-// fails from one whose value is null, and both from an empty text, and CEL knows an error alone. So a
+// fails from one whose value is null, and both from an empty string, and CEL knows only an error. So a
 // Value says under which condition it is there (Has), under which the rule does not fail (Guard), and what
 // it is with a default (Or).
 //

@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// Form is what a text never has in it, as far as is known.
+// Form is what a string never has in it, as far as is known.
 type Form uint8
 
-// The forms of texts, each with all that the one before has not.
+// The forms of strings, each with all that the one before has not.
 const (
 	AnyText Form = iota
 	// PlainText has no quotes, no backslashes and no control characters, so that it is the same in a quoted
@@ -29,7 +29,7 @@ func formOf(text string) Form {
 	return PathSegment
 }
 
-// Form is that of the texts of the type, and of what is made of its numbers.
+// Form is that of the strings of the type, and of what is made of its numbers.
 func (t Type) Form() Form {
 	if t.label || t.is(isNumber|isBool) {
 		return PathSegment
@@ -37,8 +37,8 @@ func (t Type) Form() Form {
 	return t.form
 }
 
-// formOfField is the form of a field of a built-in kind, of which the server takes no other texts, or that is
-// of no use with others.
+// formOfField is the form of a field of a built-in kind, of which the server takes no other strings, or that
+// is of no use with others.
 func formOfField(name string) Form {
 	switch name {
 	case "name", "generateName", "namespace", "uid", "kind", "host", "hosts", "hostname",

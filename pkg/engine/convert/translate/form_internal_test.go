@@ -13,7 +13,7 @@ func TestForm(t *testing.T) {
 		"request.object.apiVersion":                                                          PlainText,
 		"keys(request.object.metadata.annotations)":                                          PlainText,
 		"base64_encode(request.object.metadata.name)":                                        PlainText,
-		"join('/', [request.object.metadata.name])":                                          AnyText, // for the list may be of any texts
+		"join('/', [request.object.metadata.name])":                                          AnyText, // for the list may be of any strings
 		"replace_all(request.object.metadata.name, '-', '/')":                                PlainText,
 		"request.object.metadata.annotations.a":                                              AnyText,
 		"request.object.spec.a":                                                              AnyText,

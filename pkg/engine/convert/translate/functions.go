@@ -74,7 +74,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"type":        {params: anything, translate: typeName},
 		"values":      {params: maps, translate: func(c *callOf) Value { return c.values(c.args[0]) }},
 
-		// Those of texts.
+		// Those of strings.
 		"compare": {params: texts, translate: plainly(Number, func(_ *callOf, a ...expr.Expr) expr.Expr {
 			return expr.Cond(expr.Equal(a[0], a[1]), expr.Int(0),
 				expr.Cond(expr.Binary("<", a[0], a[1]), expr.Int(-1), expr.Int(1)))
@@ -106,7 +106,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"pattern_match":             {params: pattern, translate: patternMatch},
 		"random":                    {refused: reasonEachTime, instead: "MutatingPolicies have random()"},
 
-		// Those of maps, and of texts that hold data.
+		// Those of maps, and of strings that hold data.
 		"label_match":       {params: []kinds{isMap, isMap}, translate: labelMatch},
 		"lookup":            {params: []kinds{isMap | isList, isTextNumber}, translate: lookup},
 		"items":             {params: []kinds{isMap | isList, isString, isString}, translate: items},
@@ -143,7 +143,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 	}
 }
 
-// onlyConstants is a function that CEL cannot try: it fails for some texts, so that the request would be
+// onlyConstants is a function that CEL cannot try: it fails for some strings, so that the request would be
 // denied, where Kyverno's rule changes nothing.
 func onlyConstants(instead string) func(*callOf) Value {
 	return func(c *callOf) Value { panic(unsupported(c.name, reasonDenies, instead)) }
@@ -165,7 +165,7 @@ func called(name string, t Type) func(*callOf) Value {
 	return plainly(t, func(_ *callOf, args ...expr.Expr) expr.Expr { return expr.Call(name, args...) })
 }
 
-// method is a method of a text without arguments.
+// method is a method of a string without arguments.
 func method(name string) func(*callOf) Value {
 	return plainly(Text, func(c *callOf, a ...expr.Expr) expr.Expr {
 		if c.args[0].typ.Form() < PathSegment {

@@ -123,7 +123,7 @@ func extreme(name string) func(*callOf) Value {
 	}
 }
 
-// ordered is a list of nothing but texts, or nothing but numbers.
+// ordered is a list of nothing but strings, or nothing but numbers.
 func (c *callOf) ordered(i int) Value {
 	elem := c.args[i].Elements()
 	if elem.is(isNumber) || elem.is(isString) {
@@ -153,7 +153,8 @@ func sortBy(c *callOf) Value {
 	})
 }
 
-// keyed translates the &expression that elements are ordered by, which has to be a text or a number in each.
+// keyed translates the &expression that elements are ordered by, which has to be a string or a number in
+// each.
 func (c *callOf) keyed(list Value, use func(bound string, key Value) Value) Value {
 	if len(c.refs) != 1 {
 		panic(unsupported(c.name, reasonFails, "its second argument is an &expression"))

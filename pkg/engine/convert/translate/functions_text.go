@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ask is a method of a text with a text that is a condition.
+// ask is a method of a string with a string that is a condition.
 func ask(name string) func(*callOf) Value {
 	return plainly(Boolean, func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], name, a[1]) })
 }
@@ -104,7 +104,7 @@ func regexMatch(c *callOf) Value {
 	return Expression(expr.Method(textOf(c.args[1]), "matches", expr.String(c.expression(0))), Boolean)
 }
 
-// textOf is a scalar as a text.
+// textOf is a scalar as a string.
 func textOf(v Value) expr.Expr {
 	if v.typ.is(isString) {
 		return v.plain
@@ -116,7 +116,7 @@ func patternMatch(c *callOf) Value {
 	return Expression(Wildcard(textOf(c.args[1]), c.constant(0)), Boolean)
 }
 
-// Wildcard is whether a text matches a pattern with * and ?.
+// Wildcard is whether a string matches a pattern with * and ?.
 func Wildcard(text expr.Expr, pattern string) expr.Expr {
 	inner := strings.Trim(pattern, "*")
 	front, back := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")

@@ -57,7 +57,7 @@ func (c *condition) compare(key, value Value) expr.Expr {
 	return c.related(key, value)
 }
 
-// asText is a literal of a policy as an operator reads it: as a text, a number, a duration, a quantity.
+// asText is a literal of a policy as an operator reads it: as a string, a number, a duration, a quantity.
 type asText struct {
 	text     string
 	duration bool // such as 1h
@@ -155,8 +155,8 @@ func (c *condition) related(key, value Value) expr.Expr {
 	})...)
 }
 
-// relates compares a text with an amount of a policy: as durations, quantities, numbers or versions, and as a
-// pattern. A sure one is a quantity.
+// relates compares a string with an amount of a policy: as durations, quantities, numbers or versions, and as
+// a pattern. A sure one is a quantity.
 func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) expr.Expr {
 	exact, none := op == "==", expr.Bool(false)
 	isQuantity := want.quantity && want.text != "" && !onlyDurations
@@ -191,7 +191,7 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	return expr.Or(duration, want.secondsIs(e, op))
 }
 
-// secondsIs compares a text that is a number with a duration of a policy: Kyverno takes its whole seconds,
+// secondsIs compares a string that is a number with a duration of a policy: Kyverno takes its whole seconds,
 // and for those of an infinite one 0 or -1. Other numbers that overflow, and durations that are not positive,
 // are left out.
 func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
@@ -210,7 +210,7 @@ func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
 		expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary("<", number, expr.Float(bound)), expr.Binary(">=", number, expr.Float(-most))))
 }
 
-// quantityIs compares a text that is a quantity, which it is asked for first unless that is sure.
+// quantityIs compares a string that is a quantity, which it is asked for first unless that is sure.
 func quantityIs(e expr.Expr, op, text string, sure bool) expr.Expr {
 	order := ordered
 	if op == "==" || op == "!=" {
@@ -223,12 +223,12 @@ func quantityIs(e expr.Expr, op, text string, sure bool) expr.Expr {
 	return expr.And(expr.Call("isQuantity", e), holds)
 }
 
-// isDuration asks whether a text is a duration; 0 is none beside other amounts.
+// isDuration asks whether a string is a duration; 0 is none beside other amounts.
 func isDuration(e expr.Expr) expr.Expr {
 	return expr.And(expr.Method(e, "matches", expr.String(durationText)), expr.Not(expr.Method(e, "matches", expr.String(threeHours))))
 }
 
-// durationIs compares a text that is a duration with a number of seconds.
+// durationIs compares a string that is a duration with a number of seconds.
 func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 	text := time.Duration(seconds * float64(time.Second)).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -241,7 +241,7 @@ func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 		expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
 }
 
-// asPattern compares a text with a wildcard pattern, which no quantity matches.
+// asPattern compares a string with a wildcard pattern, which no quantity matches.
 func asPattern(e expr.Expr, pattern string) expr.Expr {
 	holds := Wildcard(e, pattern)
 	if !selector.HasWildcard(pattern) ||
@@ -397,7 +397,7 @@ func (m members) among(v Value, old bool) expr.Expr {
 	return expr.Or(out...)
 }
 
-// memberLiteral is a member as a literal of the type of a value; none where no value has this text.
+// memberLiteral is a member as a literal of the type of a value; none where no value has this string.
 func memberLiteral(v Value, member string) (expr.Expr, bool) {
 	switch {
 	case v.typ.is(isNumber):

@@ -55,7 +55,7 @@ func alternatives(v Value, text string) expr.Expr {
 	return expr.Or(alternatives...)
 }
 
-// equalsPattern is the condition that a text is the pattern itself, which matches; nil where that goes
+// equalsPattern is the condition that a string is the pattern itself, which matches; nil where that goes
 // without saying, or cannot be.
 func equalsPattern(v Value, text string) expr.Expr {
 	_, _, _, isRange := pattern.ParseRange(text)
@@ -106,7 +106,7 @@ func compared(v Value, op, text string) expr.Expr {
 		return numberPattern(v, op, relation, q, text)
 	case v.typ.is(isNumber) && (op == "" || op == "!"):
 		return expr.Bool(op == "!")
-	case v.typ.is(isNumber): // of which 0 alone is a duration
+	case v.typ.is(isNumber): // of which only 0 is a duration
 		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, 0, d.Seconds())))
 	}
 	var out []expr.Expr

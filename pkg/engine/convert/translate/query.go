@@ -73,7 +73,7 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) Value {
 	return s.project(ast, on)
 }
 
-// argument translates a node on a value. Where only its length is asked for, an empty text as its default,
+// argument translates a node on a value. Where only its length is asked for, an empty string as its default,
 // which people also write for lists, is as good as an empty list.
 func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value {
 	if !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
@@ -234,7 +234,7 @@ func (s *Scope) or(ast gojmespath.ASTNode, on *Value) Value {
 	return s.withDefault(left, s.lenient(ast, 1, on))
 }
 
-// misquoted returns the name of a variable that there is not: what people write who mean a text.
+// misquoted returns the name of a variable that there is not: what people write who mean a string.
 func (s *Scope) misquoted(ast gojmespath.ASTNode, on *Value) (string, bool) {
 	name, _ := ast.Value.(string)
 	if ast.NodeType != gojmespath.ASTField || on != nil || name == "" || name == "null" {
@@ -442,7 +442,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// equal compares two values, of which null is equal to null alone.
+// equal compares two values, of which null is equal only to null.
 func equal(a, b Value) expr.Expr {
 	if _, ok := a.Literal(); ok {
 		a, b = b, a

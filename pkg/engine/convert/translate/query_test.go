@@ -96,7 +96,7 @@ func TestQueriesThatDouble(t *testing.T) {
 	}
 }
 
-// CEL's type checker takes the one of two optionals for a text, and a list holds elements of one type.
+// CEL's type checker takes the one of two optionals for a string, and a list holds elements of one type.
 func TestChosenOptionalsInLists(t *testing.T) {
 	b := newBoth(t, readObjects(t))
 	query := "{{ not_null(request.object.spec.nodeSelector.disk && request.object.metadata.annotations.size, '') }}"

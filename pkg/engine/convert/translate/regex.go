@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a text, and the
+// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a string, and the
 // start of one.
 func regexReplace(literal bool) func(*callOf) Value {
 	return func(c *callOf) Value {
@@ -53,7 +53,7 @@ func regexReplace(literal bool) func(*callOf) Value {
 	}
 }
 
-// replaceText replaces the matches of an expression that matches one text alone.
+// replaceText replaces the matches of an expression that matches only one string.
 func replaceText(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpLiteral || tree.Flags&syntax.FoldCase != 0 {
@@ -69,7 +69,7 @@ func replaceText(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	return expr.Method(of, "replace", expr.String(string(tree.Rune)), expr.String(constant)), true
 }
 
-// part is a part of a replacement: a text, or where that is empty a group.
+// part is a part of a replacement: a string, or where that is empty a group.
 type part struct {
 	text  string
 	group int
@@ -107,7 +107,7 @@ func templateParts(re *regexp.Regexp, template string) []part {
 	return parts
 }
 
-// replaceStart replaces the match of an expression that matches nothing but the start of a text, by a
+// replaceStart replaces the match of an expression that matches nothing but the start of a string, by a
 // constant and, at most, the last group of the expression, which has to be all that follows in the match. So
 // what is replaced is the start of the text, up to that group, by the constant.
 func replaceStart(value Value, pattern string, with []part) (expr.Expr, bool) {
@@ -153,8 +153,8 @@ func sequence(re *syntax.Regexp) []*syntax.Regexp {
 }
 
 // beforeGroup is the part of an expression that is before its last group. It returns false unless the group
-// matches whatever follows in a text, of one line or of several, so that the part always matches what it matches
-// in the whole.
+// matches whatever follows in a string, of one line or of several, so that the part always matches what it
+// matches in the whole.
 func beforeGroup(all []*syntax.Regexp, pattern string, group int, oneLine bool) (start string, ok bool) {
 	n := len(all) - 1
 	toEnd := all[n].Op == syntax.OpEndText

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 )
 
-// TestReplaceStart evaluates replacements and what MutatingAdmissionPolicies have for them on hostile texts,
+// TestReplaceStart evaluates replacements and what MutatingAdmissionPolicies have for them on hostile strings,
 // and says which ones they have nothing for.
 func TestReplaceStart(t *testing.T) {
 	texts := []string{"", "docker.io/library/nginx:1", "docker.io/x/y", "nginx", "ä/ö/ü€", "a/b", "é/x", "a", "b", "aab", "a b"}

@@ -37,7 +37,7 @@ type Options struct {
 	// oldObject.
 	Triggers bool
 	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has
-	// the object before it alone.
+	// only the object before it.
 	Deleted bool
 }
 
@@ -140,7 +140,7 @@ func (s *Scope) Child() *Scope {
 	return &child
 }
 
-// At returns a scope for a text at a path of the patch, which {{@}} is about.
+// At returns a scope for a string at a path of the patch, which {{@}} is about.
 func (s *Scope) At(path ...string) *Scope {
 	child := *s
 	child.place = path

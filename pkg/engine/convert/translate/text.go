@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// Value translates a value of a policy, in whose texts and keys {{ }} are variables; references $( )
-// have to be resolved before, by variables.Resolve. A text that is one variable and nothing else takes on the
-// variable's value, of whatever type. The value of one without variables is a constant.
+// Value translates a value of a policy, in whose strings and keys {{ }} are variables; references $( )
+// have to be resolved before, by variables.Resolve. A string that is one variable and nothing else takes on
+// the variable's value, of whatever type. The value of one without variables is a constant.
 func (s *Scope) Value(doc any) Value {
 	switch v := doc.(type) {
 	case string:
@@ -67,7 +67,7 @@ func (s *Scope) object(doc map[string]any) Value {
 	return v.settled()
 }
 
-// Text translates a text with variables.
+// Text translates a string with variables.
 func (s *Scope) Text(text string) Value {
 	segments := must(variables.Split(text))
 	if len(segments) == 1 && segments[0].Variable != nil {
@@ -95,8 +95,8 @@ func (s *Scope) Text(text string) Value {
 	return v.settled()
 }
 
-// inserting is a value as the text that it is in another text, where a function says what others are than
-// texts.
+// inserting is a value as the text that it is in another string, where a function says what others are than
+// strings.
 func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	if value, ok := v.Literal(); ok {
 		text, isText := value.(string)

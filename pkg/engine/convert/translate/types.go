@@ -38,11 +38,11 @@ type Type struct {
 	required []string
 	// sure are places that are always there, with all that they are in: "spec.template".
 	sure     []string
-	filled   bool // of a text that is never empty
+	filled   bool // of a string that is never empty
 	label    bool // of the value of a label
 	quantity bool
 	whole    bool // of a number without a fraction
-	form     Form // of a text, of those in a list, or of the keys of a map
+	form     Form // of a string, of those in a list, or of the keys of a map
 }
 
 // Types of values that everybody knows.

@@ -4,7 +4,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// Value is what a JMESPath expression or a text with variables is in CEL. It is immutable. Where has
+// Value is what a JMESPath expression or a string with variables is in CEL. It is immutable. Where has
 // holds, so does strict, and where strict holds, so does lenient.
 type Value struct {
 	typ     Type
