@@ -49,8 +49,8 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string,
 			PLANNED counts the objects that were to be written, and APPLIED, UNCHANGED (found to be
 			as wanted, or gone), FAILED, IN DOUBT and LEFT what became of them. An interrupted run
 			leaves objects that were not written, and may leave some of which it is not known
-			whether the server stored the write; apply-existing --resume continues it. UNDONE counts the objects of which undo has
-			reverted something.`),
+			whether the server stored the write; apply-existing --resume continues it. UNDONE counts the
+			objects of which undo has reverted something.`),
 		Example: templates.Examples(fmt.Sprintf(`
 			# What was written to this cluster?
 			%[1]s history
