@@ -312,7 +312,8 @@ func (j *judge) judge(ctx context.Context, c testcase) (string, error) {
 				continue
 			}
 			for _, side := range sides {
-				if what, _ := compare(o, answer{object: o}, answers["Kyverno: "+side][n]); what != "" {
+				by := answers["Kyverno: "+side][n]
+				if what, _ := compare(o, answer{object: o}, by); what != "" && len(by.errors) == 0 {
 					acted[side]++
 				}
 			}
