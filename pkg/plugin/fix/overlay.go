@@ -29,8 +29,8 @@ const patches = "kubectl-mutate"
 // patchHead begins the files in it.
 const patchHead = "# Written by kubectl mutate fix, which replaces it.\n"
 
-// overlay is a kustomization that gets a patch for each object that policies change: a base is not that of
-// one overlay alone.
+// overlay is a kustomization that gets a patch for each object that policies change: a base is not only
+// that of one overlay.
 type overlay struct {
 	directory string
 	path      string // of its kustomization.yaml

@@ -12,11 +12,9 @@
 //   - kubectl_mutate_writes: objects that a run tried to write, by outcome;
 //   - kubectl_mutate_rule_writes: the same, by each rule that changed the object;
 //   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events: of a
-//     watch, how
-//     many changes of the cluster were evaluated, what went wrong, and how many changes wait;
+//     watch, how many changes of the cluster were evaluated, what went wrong, and how many changes wait;
 //   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: how many objects are not
-//     changed yet
-//     and tried again, and how many were refused.
+//     changed yet and tried again, and how many were refused.
 package metrics
 
 import (

@@ -1,4 +1,4 @@
-// Program pods prints, for each workload of the files that it is given, the Pod that the controllers of
+// Command pods prints, for each workload of the files that it is given, the Pod that the controllers of
 // Kubernetes create for it, before admission. It runs the controllers on a server in memory; workloads and Pods
 // have the defaults of an API server.
 package main
