@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -240,6 +241,25 @@ func TestCreateSendsToTheNamespace(t *testing.T) {
 	}
 	if len(server.sent()) != 1 {
 		t.Errorf("sent %q, want one request", server.sent())
+	}
+}
+
+func TestPolicyDocumentsPreferredVersion(t *testing.T) {
+	client := newServer(t, map[string]answer{
+		"GET /apis/kyverno.io/v1/clusterpolicies?limit=500": {body: `{"items":[{"metadata":{"name":"p"}}]}`},
+	}).client(t, cluster.Options{})
+	documents, unread := client.PolicyDocuments(t.Context(), func(gk schema.GroupKind) engine.Role {
+		if gk.Kind == "Namespace" || gk.Group == "kyverno.io" {
+			return engine.Policy
+		}
+		return engine.Foreign
+	})
+	if len(unread) > 0 || len(documents) != 1 {
+		t.Fatalf("%d documents, errors %v", len(documents), unread)
+	}
+	want := map[string]any{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": map[string]any{"name": "p"}}
+	if diff := cmp.Diff(want, documents[0].Object().Object); diff != "" || documents[0].Origin != cluster.Origin {
+		t.Error(documents[0].Origin, diff)
 	}
 }
 

@@ -2,11 +2,39 @@ package cluster_test
 
 import (
 	"context"
+	"net/http"
+	"slices"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
+
+func TestReportWaits(t *testing.T) {
+	s := newServer(t, map[string]answer{"GET /api/v1/namespaces/shop": {body: `{"metadata":{"name":"shop"}}`}})
+	refused := false
+	s.instead = func(w http.ResponseWriter, _ *http.Request) bool {
+		if refused {
+			return false
+		}
+		refused = true
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}
+	var waits []time.Duration
+	client := s.client(t, cluster.Options{Waiting: func(from, to time.Time) { waits = append(waits, to.Sub(from)) }})
+	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "shop"}
+	if _, err := client.Get(context.Background(), key); err != nil {
+		t.Fatal(err)
+	}
+	if !refused || !slices.Contains(waits, time.Second) {
+		t.Errorf("refused %v, waited %v", refused, waits)
+	}
+}
 
 func TestSourceReportsHowManyObjectsFollow(t *testing.T) {
 	first := answer{body: `{"metadata":{"continue":"next","remainingItemCount":1},"items":[{"metadata":{"name":"a","namespace":"shop","uid":"a"}},{"metadata":{"name":"b","namespace":"shop","uid":"b"}}]}`}

@@ -60,3 +60,16 @@ func TestUnreadableSchemaIsTold(t *testing.T) {
 		t.Errorf("told %q", text)
 	}
 }
+
+// A schema is read below the path of the server in the kubeconfig.
+func TestSchemaAddress(t *testing.T) {
+	const path = "GET /clusters/c1/openapi/v3/api/v1?hash=1&timeout=32s"
+	s := newServer(t, map[string]answer{
+		"GET /clusters/c1/openapi/v3?timeout=32s": {body: `{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=1"}}}`},
+		path: {body: `{"openapi":"3.0.0","info":{"title":"","version":""},"paths":{},"components":{"schemas":{}}}`},
+	})
+	s.URL += "/clusters/c1"
+	if _, err := s.client(t, cluster.Options{}).Schema(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}); err != nil || s.sent()[1] != path {
+		t.Errorf("%v, %q", err, s.sent())
+	}
+}

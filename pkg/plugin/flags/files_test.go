@@ -42,3 +42,17 @@ func TestCheckFiles(t *testing.T) {
 		})
 	}
 }
+
+// The journal of an undo, and the plan that is shown, are named without a flag.
+func TestCheckFilesOfArguments(t *testing.T) {
+	set := pflag.NewFlagSet("undo", pflag.ContinueOnError)
+	report := flags.Report{}
+	report.AddFlags(set, "junit")
+	if err := set.Parse([]string{"--report=junit=./run.jsonl"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "run.jsonl and --report junit=./run.jsonl are the same file: name another one"
+	if err := flags.CheckFiles(set, "run.jsonl"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
