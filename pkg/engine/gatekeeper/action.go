@@ -9,13 +9,12 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 // action is what a mutator does at the end of its location.
 type action interface {
-	// set is location.Way.Set for one object.
-	set(of engine.ObjectKey, current any, exists bool) (location.Result, error)
+	// set is way.Set for one object.
+	set(of engine.ObjectKey, current any, exists bool) (assignment, error)
 }
 
 // source is where an assigned value comes from; one of its fields is set.
@@ -41,7 +40,7 @@ func (s *source) valueFor(key engine.ObjectKey) any {
 // the reason why a field keeps its value.
 type external struct {
 	Provider, DataSource string
-	Location             location.Path
+	Location             location
 }
 
 // Error names the place and the provider.
@@ -58,17 +57,17 @@ type assign struct {
 }
 
 // set implements action. A provider is not asked.
-func (a *assign) set(of engine.ObjectKey, current any, exists bool) (location.Result, error) {
+func (a *assign) set(of engine.ObjectKey, current any, exists bool) (assignment, error) {
 	value := a.valueFor(of)
 	switch {
 	case a.External != nil:
-		return location.Result{Skip: a.External}, nil
+		return assignment{Skip: a.External}, nil
 	case !a.adds || !exists:
-		return location.Result{Write: true, Value: value}, nil
+		return assignment{Write: true, Value: value}, nil
 	case diff.Equal(current, value, diff.Type{}):
-		return location.Result{}, nil
+		return assignment{}, nil
 	}
-	return location.Result{Skip: &keptError{Value: current}}, nil
+	return assignment{Skip: &keptError{Value: current}}, nil
 }
 
 // maxQuoted bounds how much of a value a message quotes, in bytes.
@@ -86,19 +85,19 @@ type modifySet struct {
 }
 
 // set implements action.
-func (m *modifySet) set(_ engine.ObjectKey, current any, exists bool) (location.Result, error) {
+func (m *modifySet) set(_ engine.ObjectKey, current any, exists bool) (assignment, error) {
 	if !exists {
 		// As in Gatekeeper, pruning nothing creates the parents all the same.
-		return location.Result{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
+		return assignment{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
 	}
 	list, ok := current.([]any)
 	if !ok {
-		return location.Result{}, fmt.Errorf("%s is not a list of values, cannot treat it as a set", quoted(current))
+		return assignment{}, fmt.Errorf("%s is not a list of values, cannot treat it as a set", quoted(current))
 	}
 	if m.Prune {
 		pruned := keysOf(m.Values)
 		kept := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return pruned.Has(keyOf(v)) })
-		return location.Result{Write: len(kept) < len(list), Value: kept}, nil
+		return assignment{Write: len(kept) < len(list), Value: kept}, nil
 	}
 	known, out := keysOf(list), slices.Clip(list)
 	for _, v := range m.Values {
@@ -108,9 +107,9 @@ func (m *modifySet) set(_ engine.ObjectKey, current any, exists bool) (location.
 		}
 	}
 	if len(out) == len(list) {
-		return location.Result{}, nil
+		return assignment{}, nil
 	}
-	return location.Result{Write: true, Value: out}, nil
+	return assignment{Write: true, Value: out}, nil
 }
 
 func keysOf(values []any) sets.Set[string] {
@@ -135,13 +134,13 @@ type assignImage struct{ Parts imageReference }
 
 // set implements action. Where there is no image, what is assigned becomes
 // one, as in Gatekeeper, although a domain or a tag alone names nothing.
-func (a *assignImage) set(_ engine.ObjectKey, current any, exists bool) (location.Result, error) {
+func (a *assignImage) set(_ engine.ObjectKey, current any, exists bool) (assignment, error) {
 	text, isText := current.(string)
 	if exists && !isText {
-		return location.Result{}, fmt.Errorf("expected value at AssignImage location to be a string, got %s of type %T", quoted(current), current)
+		return assignment{}, fmt.Errorf("expected value at AssignImage location to be a string, got %s of type %T", quoted(current), current)
 	}
 	changed := parseImage(text).With(a.Parts)
-	out := location.Result{Write: true, Value: changed.String()}
+	out := assignment{Write: true, Value: changed.String()}
 	if changed.Path == "" {
 		out.Warn = fmt.Sprintf("there is no image here whose parts could be exchanged, and %q alone names none: add a path test with MustExist", out.Value)
 	}

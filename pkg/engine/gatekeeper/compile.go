@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -29,8 +27,8 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	checkVersion(root.At("apiVersion"), gvk.Kind, gvk.Version)
 	m.checkName(root.At("metadata").Fields().At("name"))
 	m.decodePath()
-	m.criteria = match.Decode(spec.At("match"))
-	if m.criteria.Source == match.Generated {
+	m.criteria = decodeMatch(spec.At("match"))
+	if m.criteria.Source == sourceGenerated {
 		m.source = spec.At("match").Fields().At("source")
 	}
 	m.written.match = keyOf(spec.At("match").Value)
@@ -101,7 +99,7 @@ func (m *mutator) messagePrefix() string {
 func (m *mutator) decodePath() {
 	n := m.location
 	text := n.Text()
-	path, err := location.Parse(text)
+	path, err := parseLocation(text)
 	if err != nil {
 		n.Fail("%w%s", m.badLocation(text, err), quotesHint(text))
 		return
@@ -113,11 +111,11 @@ func (m *mutator) decodePath() {
 		}
 		return
 	}
-	last, isList := path.Last().(location.List)
+	last, isList := path.last().(listNode)
 	switch {
 	case len(path) == 0:
 		n.Fail("empty path")
-	case path[0] == location.Field("metadata"):
+	case path[0] == fieldNode("metadata"):
 		n.Fail("%s can't change metadata", m.messagePrefix())
 	case changesKey(path):
 		n.Fail("invalid path format: changing the item key is not allowed")
@@ -125,7 +123,7 @@ func (m *mutator) decodePath() {
 		n.Fail("final node in a modifyset location cannot be a keyed list")
 	case isList && m.kind == kindAssignImage:
 		n.Fail("%s cannot mutate list-type fields", m.messagePrefix())
-	case isList && last.Glob():
+	case isList && last.glob():
 		n.Fail("can't append to a globbed list")
 	}
 }
@@ -162,22 +160,22 @@ func (m *mutator) badLocation(text string, err error) error {
 }
 
 // isMetadata reports whether a path names a label or an annotation.
-func isMetadata(p location.Path) bool {
+func isMetadata(p location) bool {
 	const nodes = 3
-	if len(p) != nodes || p[0] != location.Field("metadata") {
+	if len(p) != nodes || p[0] != fieldNode("metadata") {
 		return false
 	}
-	_, isField := p[2].(location.Field)
-	return isField && (p[1] == location.Field("labels") || p[1] == location.Field("annotations"))
+	_, isField := p[2].(fieldNode)
+	return isField && (p[1] == fieldNode("labels") || p[1] == fieldNode("annotations"))
 }
 
 // changesKey reports whether a path ends in the key of a list's element.
-func changesKey(p location.Path) bool {
+func changesKey(p location) bool {
 	if len(p) < 2 {
 		return false
 	}
-	list, isList := p[len(p)-2].(location.List)
-	return isList && p.Last() == location.Field(list.Key)
+	list, isList := p[len(p)-2].(listNode)
+	return isList && p.last() == fieldNode(list.Key)
 }
 
 // refuseDropped refuses what old versions of Gatekeeper knew and new ones drop in
@@ -191,20 +189,20 @@ func refuseDropped(parameters *policydecode.Fields) {
 }
 
 func (m *mutator) decodePathTests(n policydecode.Node) {
-	var tests []location.Test
+	var tests []pathTest
 	for _, item := range n.List() {
 		f := item.Fields()
 		subPath, condition := f.At("subPath"), f.At("condition")
 		f.Done()
-		path, err := location.Parse(subPath.Text())
+		path, err := parseLocation(subPath.Text())
 		if err != nil {
 			subPath.Fail("problem parsing sub path `%s` for %s %s: %w", subPath.Text(), m.kind, m.name, err)
 			continue
 		}
-		test := location.Test{SubPath: path, Condition: location.Condition(condition.Text())}
+		test := pathTest{SubPath: path, Condition: existence(condition.Text())}
 		switch test.Condition {
-		case location.MustExist, location.MustNotExist:
-		case location.Never:
+		case mustExist, mustNotExist:
+		case never:
 			if len(path) > 0 {
 				condition.Lint("without a condition the test never holds, so that the mutator does nothing: use MustExist or MustNotExist")
 			}
@@ -217,12 +215,12 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 	if len(m.path) == 0 {
 		return // it does not parse, which has been reported
 	}
-	compiled, err := location.CompileTests(m.path, tests)
+	compiled, err := compileTests(m.path, tests)
 	if err != nil {
 		n.Fail("%w", err)
 		return
 	}
-	if location.RefusedForOrder(tests) {
+	if refusedForOrder(tests) {
 		n.Lint("Gatekeeper refuses these tests for their order: write the test of the parent, which must exist, first")
 	}
 	m.tests, m.written.tests = compiled, len(tests) > 0

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 // nodeType is the type that a mutator takes a place for. typeUnknown is compatible with all.
@@ -30,7 +29,7 @@ type schemaClaim struct {
 	ID       string // as Gatekeeper prints it
 	Name     string // in short
 	Types    []binding
-	Location location.Path
+	Location location
 	// Terminal is the type of what stands at the end of the location. Where
 	// MustTerminate holds, nothing can stand below it.
 	Terminal      nodeType
@@ -116,10 +115,10 @@ func (t *tree) add(c schemaClaim) {
 	name := ""
 	for i, node := range c.Location {
 		switch n := node.(type) {
-		case location.Field:
+		case fieldNode:
 			name = strings.TrimPrefix(name+"."+n.String(), ".")
-		case location.List: // which element is meant does not matter
-			name += location.List{Key: n.Key}.String()
+		case listNode: // which element is meant does not matter
+			name += listNode{Key: n.Key}.String()
 		}
 		p := t.places[name]
 		if p == nil {
@@ -134,7 +133,7 @@ func (t *tree) add(c schemaClaim) {
 			continue
 		}
 		p.extend[c.ID] = c.Name
-		if list, ok := c.Location[i+1].(location.List); ok {
+		if list, ok := c.Location[i+1].(listNode); ok {
 			p.types = add(p.types, typeList, c)
 			p.keys = add(p.keys, list.Key, c)
 		} else {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 var (
@@ -62,11 +61,7 @@ func claims(t *testing.T, list ...string) []schemaClaim {
 func claim(t *testing.T, text string, terminal nodeType) schemaClaim {
 	t.Helper()
 	id, place, _ := strings.Cut(text, " ")
-	path, err := location.Parse(place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return of(conflictPod, schemaClaim{ID: id, Name: "mutator " + id, Location: path, Terminal: terminal})
+	return of(conflictPod, schemaClaim{ID: id, Name: "mutator " + id, Location: parsed(t, place), Terminal: terminal})
 }
 
 func ending(t *testing.T, text string) schemaClaim {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -190,7 +189,7 @@ func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string
 func (m *mutator) describe() engine.Description {
 	d := engine.Description{
 		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
-		Where: append(m.criteria.Where(), m.tests.Texts()...), Operations: m.operations(),
+		Where: append(m.criteria.where(), m.tests.texts()...), Operations: m.operations(),
 		AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
 	}
 	if a, ok := m.action.(*assign); ok && a.External != nil {
@@ -201,8 +200,8 @@ func (m *mutator) describe() engine.Description {
 
 // asksOperation reports whether an entry of applyTo is limited to one operation.
 func (m *mutator) asksOperation() bool {
-	return slices.ContainsFunc(m.criteria.ApplyTo, func(a match.ApplyTo) bool {
-		return a.Does(engine.OperationCreate) != a.Does(engine.OperationUpdate)
+	return slices.ContainsFunc(m.criteria.ApplyTo, func(a applyTo) bool {
+		return a.does(engine.OperationCreate) != a.does(engine.OperationUpdate)
 	})
 }
 
@@ -210,7 +209,7 @@ func (m *mutator) asksOperation() bool {
 func (m *mutator) operations() []engine.Operation {
 	var out []engine.Operation
 	for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
-		if slices.ContainsFunc(m.criteria.ApplyTo, func(a match.ApplyTo) bool { return a.Does(operation) }) {
+		if slices.ContainsFunc(m.criteria.ApplyTo, func(a applyTo) bool { return a.does(operation) }) {
 			out = append(out, operation)
 		}
 	}

@@ -6,6 +6,6 @@
 // left it. Mutators whose locations contradict each other are found when they are
 // compiled, and none of them runs, as in a cluster.
 //
-// Package location below this one has spec.location and the path tests, package match
-// the match block.
+// A location is parsed to typed nodes, and a walker follows it through an object to set a value (walk.go).
+// The criteria of spec.match are in match.go.
 package gatekeeper

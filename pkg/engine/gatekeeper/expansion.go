@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -24,13 +23,13 @@ var templateKind = schema.GroupKind{Group: "expansion.gatekeeper.sh", Kind: "Exp
 type template struct {
 	ref       engine.RuleRef
 	source    []string
-	applyTo   []match.ApplyTo
+	applyTo   []applyTo
 	generates schema.GroupVersionKind
 	node      policydecode.Node
 }
 
 func (t *template) applies(gvk schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(t.applyTo, func(a match.ApplyTo) bool { return a.Covers(gvk) })
+	return slices.ContainsFunc(t.applyTo, func(a applyTo) bool { return a.covers(gvk) })
 }
 
 // decodeTemplates reads the templates of a compilation, whose check of kinds then also knows what they
@@ -79,7 +78,7 @@ func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *templ
 	}
 	for _, item := range spec.At("applyTo").List() {
 		f := item.Fields()
-		t.applyTo = append(t.applyTo, match.ApplyTo{
+		t.applyTo = append(t.applyTo, applyTo{
 			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
 		})
 		f.Done()

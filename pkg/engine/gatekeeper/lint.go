@@ -8,21 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // lintGenerated warns of mutators for what is generated, where nothing is.
 func lintGenerated(mutators []*mutator) {
 	for _, m := range mutators {
-		if m.criteria.Source == match.Generated {
+		if m.criteria.Source == sourceGenerated {
 			m.source.Lint("objects of a cluster are never Generated, so the mutator does nothing here: --expand shows what it does to what ExpansionTemplates generate")
 		}
 	}
 }
 
 // lintApplyTo warns of entries that can name no type.
-func lintApplyTo(f *policydecode.Fields, a match.ApplyTo) {
+func lintApplyTo(f *policydecode.Fields, a applyTo) {
 	for _, part := range []struct {
 		name string
 		list []string
@@ -62,7 +61,7 @@ func groupOf(kind string) string {
 func (m *mutator) lint() {
 	c := &m.criteria
 	filters := len(c.Namespaces) > 0 || c.NamespaceLabels != nil
-	if filters && c.Scope != match.Namespaced && slices.ContainsFunc(m.types(), reachesCluster) {
+	if filters && c.Scope != scopeNamespaced && slices.ContainsFunc(m.types(), reachesCluster) {
 		m.location.Lint("namespaces and namespaceSelector are taken for \"only there\" here, but Gatekeeper's webhook " +
 			"also mutates objects that are in no namespace (Nodes, ClusterRoles, ...): scope: Namespaced makes both agree")
 	}
@@ -95,7 +94,7 @@ func lintSet(mutators []*mutator) {
 // types that both name, if there are any.
 func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests ||
-		!m.path.HasPrefix(later.path) ||
+		!m.path.hasPrefix(later.path) ||
 		later.written.match != "null" && later.written.match != m.written.match {
 		return false
 	}

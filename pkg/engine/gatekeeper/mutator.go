@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -18,10 +16,10 @@ type mutator struct {
 	id         string // as Gatekeeper prints it: "Assign.mutations.gatekeeper.sh /demo"
 	kind, name string
 	ref        engine.RuleRef
-	criteria   match.Criteria
+	criteria   criteria
 	location   policydecode.Node // in the document, for reports
-	path       location.Path
-	tests      location.Tests
+	path       location
+	tests      pathTests
 	action     action            // nil where the mutator does not compile
 	source     policydecode.Node // spec.match.source
 	written    written
@@ -48,7 +46,7 @@ func (m *mutator) claim() schemaClaim {
 		a := &m.criteria.ApplyTo[i]
 		for _, gvk := range typesOf(a) {
 			for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {
-				if a.Does(operation) {
+				if a.does(operation) {
 					c.Types = append(c.Types, binding{GroupVersionKind: gvk, Operation: operation})
 				}
 			}
@@ -58,7 +56,7 @@ func (m *mutator) claim() schemaClaim {
 }
 
 // typesOf are all types that an entry of applyTo names.
-func typesOf(a *match.ApplyTo) []schema.GroupVersionKind {
+func typesOf(a *applyTo) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, group := range a.Groups {
 		for _, version := range a.Versions {
@@ -71,15 +69,15 @@ func typesOf(a *match.ApplyTo) []schema.GroupVersionKind {
 }
 
 // decodeApplyTo reads the types that a mutator applies to.
-func (m *mutator) decodeApplyTo(n policydecode.Node) []match.ApplyTo {
+func (m *mutator) decodeApplyTo(n policydecode.Node) []applyTo {
 	items := n.List()
 	if len(items) == 0 {
 		n.Fail("applyTo required for %s mutator %s", m.kind, m.name)
 	}
-	out := make([]match.ApplyTo, 0, len(items))
+	out := make([]applyTo, 0, len(items))
 	for _, item := range items {
 		f := item.Fields()
-		a := match.ApplyTo{
+		a := applyTo{
 			Groups: f.At("groups").Texts(), Versions: f.At("versions").Texts(), Kinds: f.At("kinds").Texts(),
 			Operations: f.At("operations").Texts(),
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -79,7 +78,7 @@ func (m *mutator) decodeAssign(parameters *policydecode.Fields) action {
 	if !ok {
 		return nil
 	}
-	if list, isList := m.path.Last().(location.List); isList && !list.Glob() {
+	if list, isList := m.path.last().(listNode); isList && !list.glob() {
 		if err := checkElement(list, s); err != nil {
 			n.Fail("%w", err)
 		} else if _, isInt := list.Value.(int64); isInt {
@@ -91,7 +90,7 @@ func (m *mutator) decodeAssign(parameters *policydecode.Fields) action {
 
 // checkElement holds that an element that is to be added to a list is the one
 // that the location names.
-func checkElement(list location.List, s source) error {
+func checkElement(list listNode, s source) error {
 	switch {
 	case s.External != nil:
 		return errors.New("cannot assign external data response to a list")
@@ -102,7 +101,7 @@ func checkElement(list location.List, s source) error {
 	if !ok {
 		return fmt.Errorf("invalid value: `%s`, only objects can be added to keyed lists", quoted(s.Value))
 	}
-	if key := element[list.Key]; !location.SameKey(key, list.Value) {
+	if key := element[list.Key]; !sameKey(key, list.Value) {
 		return fmt.Errorf("adding object to list with different key %s: list key %v, object key %s", list.Key, list.Value, quoted(key))
 	}
 	return nil

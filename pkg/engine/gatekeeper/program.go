@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -104,7 +103,7 @@ func (p *program) excludes(t engine.Target) string {
 			return "its Namespace has the label " + ignoreLabel
 		}
 	}
-	if match.AnyGlob(p.excluded, name) {
+	if anyGlob(p.excluded, name) {
 		return "Namespace is set to be ignored by Gatekeeper config"
 	}
 	return ""
@@ -115,7 +114,7 @@ func (p *program) excludes(t engine.Target) string {
 // but then that other one matches the object as it is.
 func (m *mutator) selections() []engine.Selection {
 	var out engine.SelectionSet
-	if m.criteria.Source != match.Generated {
+	if m.criteria.Source != sourceGenerated {
 		for _, gvk := range m.types() {
 			out.Add(m.narrowed(gvk)...)
 		}
@@ -130,7 +129,7 @@ func (m *mutator) types() []schema.GroupVersionKind {
 		for i := range m.criteria.ApplyTo {
 			for _, gvk := range typesOf(&m.criteria.ApplyTo[i]) {
 				literal := !strings.Contains(gvk.Group+gvk.Version+gvk.Kind, "*")
-				if literal && m.criteria.CoversKind(gvk.GroupKind()) {
+				if literal && m.criteria.coversKind(gvk.GroupKind()) {
 					out = append(out, gvk)
 				}
 			}

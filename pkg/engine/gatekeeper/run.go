@@ -12,8 +12,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -23,7 +21,7 @@ type run struct {
 	clock     *limit.Clock // of all mutators on the object
 	at        atomic.Int64 // the mutator whose turn it is
 	target    engine.Target
-	candidate match.Candidate
+	candidate candidate
 	object    *unstructured.Unstructured // as it is by now
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
@@ -34,10 +32,10 @@ type run struct {
 
 // history is what one mutator has done so far.
 type history struct {
-	result  match.Result  // the last one
-	matched bool          // in any round
-	skip    error         // why it left something alone, in the last round
-	empty   location.Path // a list without elements to change, in the last round
+	unmet   *criterion // in the last round; nil where it matched
+	matched bool       // in any round
+	skip    error      // why it left something alone, in the last round
+	empty   location   // a list without elements to change, in the last round
 	err     error
 	// after is the state when it last changed something, as the last-th change
 	// of all; times counts its changes.
@@ -53,7 +51,7 @@ func newRun(p *program, t engine.Target) *run {
 	}
 	return &run{
 		program: p, target: t, object: t.Object, history: make([]history, len(p.mutators)), failed: -1,
-		candidate: match.Candidate{
+		candidate: candidate{
 			Object: t.Object.Object, Key: t.Key, Namespace: t.Namespace, Operation: operation,
 		},
 	}
@@ -91,14 +89,14 @@ func (r *run) converge() {
 // step runs one mutator; false where it fails, or panics.
 func (r *run) step(i int) bool {
 	h := &r.history[i]
-	var out location.Outcome
+	var out walked
 	err := engine.Guard(func() (err error) {
 		out, err = r.attempt(i, r.object, h)
 		return err
 	})
 	if err != nil {
 		h.err = err
-		if errors.Is(err, match.ErrNoNamespace) { // nothing is wrong with the object: the others run
+		if errors.Is(err, errNoNamespace) { // nothing is wrong with the object: the others run
 			return true
 		}
 		r.failed = i
@@ -114,31 +112,29 @@ func (r *run) step(i int) bool {
 }
 
 // attempt matches a mutator against an object and applies it.
-func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (location.Outcome, error) {
+func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (walked, error) {
 	m := r.program.mutators[i]
 	r.at.Store(int64(i))
 	if err := r.clock.Step(); err != nil {
-		return location.Outcome{}, err
+		return walked{}, err
 	}
 	c := r.candidate
 	c.Object = object.Object
-	result, err := m.criteria.Match(&c)
-	h.result = result
-	if err != nil {
-		return location.Outcome{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
+	var err error
+	if h.unmet, err = m.criteria.match(&c); err != nil {
+		return walked{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
 	}
-	if !result.Applies() {
-		return location.Outcome{}, nil
+	if h.unmet != nil {
+		return walked{}, nil
 	}
 	h.matched = true
 	if h.skip = r.target.Ignored.By(m.ref); h.skip != nil {
-		return location.Outcome{}, nil
+		return walked{}, nil
 	}
-	set := func(current any, exists bool) (location.Result, error) {
+	set := func(current any, exists bool) (assignment, error) {
 		return m.action.set(r.target.Key, current, exists)
 	}
-	way := location.Way{Path: m.path, Tests: m.tests, Set: set, Clock: r.clock}
-	out, err := location.Walk(object.Object, way)
+	out, err := walk(object.Object, way{Path: m.path, Tests: m.tests, Set: set, Clock: r.clock})
 	if err == nil && out.Changed {
 		err = engine.SameObject(object.Object, out.Object)
 	}
@@ -265,7 +261,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 
 // misspelt returns what a server would say of a list without elements, if it were there: there is no such
 // field, or it is not a list.
-func (r *run) misspelt(list location.Path) error {
+func (r *run) misspelt(list location) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -276,7 +272,7 @@ func (r *run) misspelt(list location.Path) error {
 	var at fieldpath.Path
 	for _, n := range list {
 		element := fieldpath.PathElement{Index: new(int)} // whichever
-		if f, isField := n.(location.Field); isField {
+		if f, isField := n.(fieldNode); isField {
 			name := string(f)
 			element = fieldpath.PathElement{FieldName: &name}
 		}
@@ -295,10 +291,10 @@ func (r *run) misspelt(list location.Path) error {
 // reason says why a mutator did not match in the last round.
 func (r *run) reason(i int) error {
 	h := &r.history[i]
-	if h.result.Applies() { // an earlier mutator failed before this one's turn came
+	if h.unmet == nil { // an earlier mutator failed before this one's turn came
 		return engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	}
 	c := r.candidate
 	c.Object = r.object.Object
-	return r.program.mutators[i].criteria.Explain(h.result, &c)
+	return r.program.mutators[i].criteria.explain(h.unmet, &c)
 }

@@ -1,4 +1,4 @@
-package location
+package gatekeeper
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Result is what Way.Set does to one field. The zero value leaves it alone.
-type Result struct {
+// assignment is what way.Set does to one field. The zero value leaves it alone.
+type assignment struct {
 	Write bool
 	Value any // what to write
 	// Create asks for the missing parents of the field even if nothing is written.
@@ -22,59 +22,53 @@ type Result struct {
 	Warn string
 }
 
-// Outcome is the result of a Walk.
-type Outcome struct {
+// walked is the result of a walk.
+type walked struct {
 	// Object is the object that was given where nothing changed, else a new one
 	// that shares with it what did not change.
 	Object  map[string]any
 	Changed bool
-	// Skip is the first reason why Way.Set, or a path test, left something alone.
+	// Skip is the first reason why way.Set, or a path test, left something alone.
 	Skip error
-	Warn string // the first one of Way.Set
+	Warn string // the first one of way.Set
 	// Bare is a parent that was created although nothing was written below it.
-	Bare Path
+	Bare location
 	// Empty is a list whose elements were all to be changed, and which has none.
-	Empty Path
+	Empty location
 }
 
-// Way is a location, what has to hold on the way there, and what is done at its end.
-type Way struct {
-	Path  Path
-	Tests Tests
+// way is a location, what has to hold on the way there, and what is done at its end.
+type way struct {
+	Path  location
+	Tests pathTests
 	// Set is called for each field that the location leads to, and computes its new value. It must not modify
 	// the current value. The value that it returns is never modified, and may be shared. Where the location
 	// ends in an element of a list, which the value then is, Set is called as if there were none.
-	Set func(current any, exists bool) (Result, error)
+	Set func(current any, exists bool) (assignment, error)
 	// Clock is that of all mutators on the object.
 	Clock *limit.Clock
 }
 
-// Walk follows a way from the root of an object and calls Set where it ends. Its
+// walk follows a way from the root of an object and calls Set where it ends. Its
 // errors are in Gatekeeper's words, or that of a limit; the object then stays as it was.
-func Walk(object map[string]any, way Way) (Outcome, error) {
+func walk(object map[string]any, way way) (walked, error) {
 	if len(way.Path) == 0 {
-		return Outcome{Object: object}, errors.New("attempting to mutate an empty target location")
+		return walked{Object: object}, errors.New("attempting to mutate an empty target location")
 	}
-	w := walker{Way: way}
+	w := walker{way: way, walked: walked{Object: object}}
 	next, did, err := w.visit(object, 0)
 	if err != nil {
-		return Outcome{Object: object}, err
+		return walked{Object: object}, err
 	}
-	out := Outcome{
-		Object: object, Changed: did.changed, Skip: w.skip, Warn: w.warn, Bare: w.bare, Empty: w.empty,
+	if w.Changed = did.changed; did.changed {
+		w.Object, _ = next.(map[string]any)
 	}
-	if did.changed {
-		out.Object, _ = next.(map[string]any)
-	}
-	return out, nil
+	return w.walked, nil
 }
 
 type walker struct {
-	Way
-	skip  error
-	warn  string
-	bare  Path
-	empty Path
+	way
+	walked
 }
 
 // effect is what happened at a node or below it.
@@ -91,7 +85,7 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 	}
 	last := depth == len(w.Path)-1
 	switch node := w.Path[depth].(type) {
-	case List:
+	case listNode:
 		list, ok := current.([]any)
 		if !ok {
 			return nil, effect{}, w.mismatch("List", current, depth)
@@ -99,11 +93,11 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 		switch {
 		case last:
 			return w.element(list, node, depth)
-		case node.Glob():
+		case node.glob():
 			return w.every(list, depth)
 		}
 		return w.keyed(list, node, depth)
-	case Field:
+	case fieldNode:
 		object, ok := current.(map[string]any)
 		if !ok {
 			return nil, effect{}, w.mismatch("object", current, depth)
@@ -119,9 +113,9 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 // allowed reports whether the tests hold for a value, or for there being none, and records
 // the first that does not.
 func (w *walker) allowed(depth int, value any, exists bool) bool {
-	held := w.Tests.Check(depth, value, exists)
-	if held != nil && w.skip == nil {
-		w.skip = held
+	held := w.Tests.check(depth, value, exists)
+	if held != nil && w.Skip == nil {
+		w.Skip = held
 	}
 	return held == nil
 }
@@ -152,7 +146,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 
 // missing is an empty value for the node after a depth.
 func (w *walker) missing(depth int) any {
-	if _, isList := w.Path[depth+1].(List); isList {
+	if _, isList := w.Path[depth+1].(listNode); isList {
 		return []any{}
 	}
 	return map[string]any{}
@@ -160,7 +154,7 @@ func (w *walker) missing(depth int) any {
 
 func (w *walker) attached(depth int, did effect) {
 	if !did.wrote {
-		w.bare = w.Path[:depth+1]
+		w.Bare = w.Path[:depth+1]
 	}
 }
 
@@ -179,10 +173,10 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 	if err != nil {
 		return nil, effect{}, err
 	}
-	if w.skip == nil {
-		w.skip = result.Skip
+	if w.Skip == nil {
+		w.Skip = result.Skip
 	}
-	w.warn = cmp.Or(w.warn, result.Warn)
+	w.Warn = cmp.Or(w.Warn, result.Warn)
 	if !result.Write {
 		return object, effect{touched: result.Create}, nil
 	}
@@ -195,7 +189,7 @@ func (w *walker) set(object map[string]any, name string, depth int) (any, effect
 // every continues below all elements of a list.
 func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
-		w.empty = w.Path[:depth]
+		w.Empty = w.Path[:depth]
 	}
 	if !w.allowed(depth, list, true) { // for Gatekeeper, even an empty list has elements
 		return list, effect{}, nil
@@ -205,7 +199,7 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 
 // keyed continues below the elements that the node names, or below a new one at the end
 // of the list if it names none.
-func (w *walker) keyed(list []any, node List, depth int) (any, effect, error) {
+func (w *walker) keyed(list []any, node listNode, depth int) (any, effect, error) {
 	if err := w.Clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
 	}
@@ -262,7 +256,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 
 // element ends the path in a list: the first element that the node names is replaced as a
 // whole, or the new one is appended.
-func (w *walker) element(list []any, node List, depth int) (any, effect, error) {
+func (w *walker) element(list []any, node listNode, depth int) (any, effect, error) {
 	result, err := w.Set(nil, false)
 	if err == nil {
 		err = w.Clock.Steps(len(list))
@@ -274,7 +268,7 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	for i, existing := range list {
 		object, ok := existing.(map[string]any)
 		if !ok {
-			return nil, effect{}, fmt.Errorf("cast error, unable to case %T to map[string]interface{} (at %s)", existing, place(w.Path[:depth]))
+			return nil, effect{}, fmt.Errorf("cast error, unable to case %T to map[string]interface{} (at %s)", existing, w.Path[:depth].place())
 		}
 		if !named(object, node) {
 			continue
@@ -295,15 +289,21 @@ func (w *walker) element(list []any, node List, depth int) (any, effect, error) 
 	return append(slices.Clip(list), result.Value), wrote, nil
 }
 
-// named reports whether an element is the one that a node names. Texts never equal
-// numbers.
-func named(element map[string]any, node List) bool {
-	value, present := element[node.Key]
-	return present && SameKey(value, node.Value)
+// mismatch is the error of a value of another type than the location takes it for: Gatekeeper's text, and the
+// place.
+func (w *walker) mismatch(want string, got any, depth int) error {
+	return fmt.Errorf("mismatch between path entry (type: %s) and received object (type: %T). Path: %s (at %s)", want, got, w.Path[depth], w.Path[:depth].place())
 }
 
-// SameKey reports whether two values of a list's key are the same.
-func SameKey(a, b any) bool {
+// named reports whether an element is the one that a node names. Texts never equal
+// numbers.
+func named(element map[string]any, node listNode) bool {
+	value, present := element[node.Key]
+	return present && sameKey(value, node.Value)
+}
+
+// sameKey reports whether two values of a list's key are the same.
+func sameKey(a, b any) bool {
 	switch a := a.(type) {
 	case string:
 		return a == b

@@ -1,4 +1,4 @@
-package location_test
+package gatekeeper
 
 import (
 	"maps"
@@ -9,22 +9,20 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 // write writes a value.
-func write(value any) func(any, bool) (location.Result, error) {
-	return func(any, bool) (location.Result, error) { return location.Result{Write: true, Value: value}, nil }
+func write(value any) func(any, bool) (assignment, error) {
+	return func(any, bool) (assignment, error) { return assignment{Write: true, Value: value}, nil }
 }
 
 // create asks for parents alone.
-func create(any, bool) (location.Result, error) { return location.Result{Create: true}, nil }
+func create(any, bool) (assignment, error) { return assignment{Create: true}, nil }
 
-// TestWalk runs testdata/walk.txtar: each case is a file of YAML fields
+// TestWalk runs testdata/walk/walk.txtar: each case is a file of YAML fields
 // (location, value, tests, object) and what is wanted: the object, or the error.
 func TestWalk(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/walk.txtar")
+	archive, err := txtar.ParseFile("testdata/walk/walk.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,12 +31,12 @@ func TestWalk(t *testing.T) {
 			c := decode(t, file.Data)
 			object, _ := c["object"].(map[string]any)
 			before := runtime.DeepCopyJSON(object)
-			path := parseForWalk(t, c["location"].(string))
+			path := parsed(t, c["location"].(string))
 			set := write(c["value"])
 			if c["value"] == "create" {
 				set = create
 			}
-			out, err := location.Walk(object, location.Way{Path: path, Tests: tests(t, path, c["tests"]), Set: set})
+			out, err := walk(object, way{Path: path, Tests: tests(t, path, c["tests"]), Set: set})
 			if diff := cmp.Diff(before, object); diff != "" {
 				t.Errorf("the object that was given is modified: %s", diff)
 			}
@@ -99,11 +97,11 @@ func integers(v any) any {
 // A later write to one element is not in the others.
 func TestWalkElementsAreIndependent(t *testing.T) {
 	object := decode(t, []byte("c: [{name: a}, {name: b}]"))
-	out, err := location.Walk(object, location.Way{Path: parseForWalk(t, "c[name: *].s"), Set: write(map[string]any{})})
+	out, err := walk(object, way{Path: parsed(t, "c[name: *].s"), Set: write(map[string]any{})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = location.Walk(out.Object, location.Way{Path: parseForWalk(t, "c[name: a].s.x"), Set: write(false)})
+	out, err = walk(out.Object, way{Path: parsed(t, "c[name: a].s.x"), Set: write(false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,23 +111,23 @@ func TestWalkElementsAreIndependent(t *testing.T) {
 	}
 }
 
-func parseForWalk(t testing.TB, text string) location.Path {
+func parsed(t testing.TB, text string) location {
 	t.Helper()
-	p, err := location.Parse(text)
+	p, err := parseLocation(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func tests(t *testing.T, path location.Path, raw any) location.Tests {
+func tests(t *testing.T, path location, raw any) pathTests {
 	t.Helper()
 	written, _ := raw.(map[string]any)
-	var list []location.Test
+	var list []pathTest
 	for subPath, condition := range maps.All(written) {
-		list = append(list, location.Test{SubPath: parseForWalk(t, subPath), Condition: location.Condition(condition.(string))})
+		list = append(list, pathTest{SubPath: parsed(t, subPath), Condition: existence(condition.(string))})
 	}
-	compiled, err := location.CompileTests(path, list)
+	compiled, err := compileTests(path, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +137,7 @@ func tests(t *testing.T, path location.Path, raw any) location.Tests {
 // FuzzWalk holds that no location and no object make the walk panic, that it
 // never modifies what it is given, and that writing twice is writing once.
 func FuzzWalk(f *testing.F) {
-	archive, err := txtar.ParseFile("testdata/walk.txtar")
+	archive, err := txtar.ParseFile("testdata/walk/walk.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -150,7 +148,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add(strings.Trim(place, `'"`), text, "x")
 	}
 	f.Fuzz(func(t *testing.T, place, text, value string) {
-		path, err := location.Parse(place)
+		path, err := parseLocation(place)
 		if err != nil || len(path) == 0 {
 			return
 		}
@@ -161,20 +159,20 @@ func FuzzWalk(f *testing.F) {
 		integers(object)
 		before := runtime.DeepCopyJSON(object)
 		var v any = value
-		if list, isList := path.Last().(location.List); isList {
-			if list.Glob() {
+		if list, isList := path.last().(listNode); isList {
+			if list.glob() {
 				return // which no mutator has
 			}
 			v = map[string]any{list.Key: list.Value, "v": value}
 		}
-		out, err := location.Walk(object, location.Way{Path: path, Set: write(v)})
+		out, err := walk(object, way{Path: path, Set: write(v)})
 		if diff := cmp.Diff(before, object); diff != "" {
 			t.Fatalf("the object that was given is modified: %s", diff)
 		}
 		if err != nil {
 			return
 		}
-		again, err := location.Walk(out.Object, location.Way{Path: path, Set: write(v)})
+		again, err := walk(out.Object, way{Path: path, Set: write(v)})
 		if err == nil && again.Changed && !writesItsOwnWay(path) {
 			t.Fatalf("%s: writing again changes again: %s", path, cmp.Diff(out.Object, again.Object))
 		}
@@ -184,9 +182,9 @@ func FuzzWalk(f *testing.F) {
 // writesItsOwnWay reports whether the end of a path may be on the way to it: the key
 // of an element that the path goes through. Mutators with such locations do not
 // compile, or do not converge.
-func writesItsOwnWay(p location.Path) bool {
+func writesItsOwnWay(p location) bool {
 	for _, node := range p {
-		if list, ok := node.(location.List); ok && p.Last() == location.Field(list.Key) {
+		if list, ok := node.(listNode); ok && p.last() == fieldNode(list.Key) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package match
+package gatekeeper
 
 import (
 	"regexp"
@@ -15,11 +15,11 @@ import (
 // globForm is what the custom resource definitions take for a name with wildcards.
 var globForm = regexp.MustCompile(`^\*?[-:a-z0-9]*\*?$`)
 
-// Decode reads spec.match, which all kinds share. Empty lists, and the
+// decodeMatch reads spec.match, which all kinds share. Empty lists, and the
 // placeholders of the design document, filter nothing.
-func Decode(n policydecode.Node) Criteria {
+func decodeMatch(n policydecode.Node) criteria {
 	f := n.Fields()
-	c := Criteria{
+	c := criteria{
 		Scope: f.At("scope").Text(), Source: f.At("source").Text(),
 		Namespaces:         decodeGlobs(f.At("namespaces")),
 		ExcludedNamespaces: decodeGlobs(f.At("excludedNamespaces")),
@@ -29,7 +29,7 @@ func Decode(n policydecode.Node) Criteria {
 	}
 	for _, item := range f.At("kinds").List() {
 		k := item.Fields()
-		kinds := Kinds{APIGroups: k.At("apiGroups").Texts(), Kinds: k.At("kinds").Texts()}
+		kinds := matchKinds{APIGroups: k.At("apiGroups").Texts(), Kinds: k.At("kinds").Texts()}
 		for i, kind := range kinds.Kinds {
 			k.At("kinds").List()[i].LintKind(engine.KindName{Groups: kinds.APIGroups, Kind: kind})
 		}
@@ -37,10 +37,10 @@ func Decode(n policydecode.Node) Criteria {
 		k.Done()
 	}
 	f.Done()
-	if !slices.Contains([]string{"", "*", Namespaced, Cluster}, c.Scope) {
+	if !slices.Contains([]string{"", "*", scopeNamespaced, scopeCluster}, c.Scope) {
 		f.At("scope").Lint("%q is neither Namespaced nor Cluster, so it filters nothing", c.Scope)
 	}
-	if !slices.Contains([]string{"", "All", original, Generated}, c.Source) {
+	if !slices.Contains([]string{"", "All", sourceOriginal, sourceGenerated}, c.Source) {
 		f.At("source").Fail("invalid source field %q", c.Source)
 	}
 	return c
@@ -105,7 +105,7 @@ func (g glob) matchesGenerated(prefix string) bool {
 	return prefix != "" && openEnd && g.matches(prefix)
 }
 
-// AnyGlob reports whether one of the patterns, in Gatekeeper's syntax, matches.
-func AnyGlob(patterns []string, name string) bool {
+// anyGlob reports whether one of the patterns, in Gatekeeper's syntax, matches.
+func anyGlob(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p).matches(name) })
 }

@@ -1,58 +1,52 @@
-package location_test
+package gatekeeper
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/gatekeeper/location"
 )
 
 func TestParse(t *testing.T) {
-	type (
-		path = location.Path
-		list = location.List
-	)
 	for _, c := range []struct {
 		says, text string
-		want       path
+		want       location
 	}{
 		{"nothing is an empty path", "", nil},
 		{"white space is nothing", " \t\r\n", nil},
-		{"a field", "spec", path{location.Field("spec")}},
-		{"fields", "spec.dnsPolicy", path{location.Field("spec"), location.Field("dnsPolicy")}},
-		{"an element of a list", "spec.containers[name:foo].image", path{
-			location.Field("spec"), location.Field("containers"), list{Key: "name", Value: "foo"}, location.Field("image"),
+		{"a field", "spec", location{fieldNode("spec")}},
+		{"fields", "spec.dnsPolicy", location{fieldNode("spec"), fieldNode("dnsPolicy")}},
+		{"an element of a list", "spec.containers[name:foo].image", location{
+			fieldNode("spec"), fieldNode("containers"), listNode{Key: "name", Value: "foo"}, fieldNode("image"),
 		}},
-		{"white space between words does not matter", " spec . containers [ name : foo ] ", path{
-			location.Field("spec"), location.Field("containers"), list{Key: "name", Value: "foo"},
+		{"white space between words does not matter", " spec . containers [ name : foo ] ", location{
+			fieldNode("spec"), fieldNode("containers"), listNode{Key: "name", Value: "foo"},
 		}},
-		{"every element", "c[name: *].x", path{location.Field("c"), list{Key: "name"}, location.Field("x")}},
-		{"an asterisk in quotes is a text", `c[name: "*"]`, path{location.Field("c"), list{Key: "name", Value: "*"}}},
-		{"a number is a number", "p[containerPort: 8080]", path{location.Field("p"), list{Key: "containerPort", Value: int64(8080)}}},
-		{"leading zeros do not make it octal", "p[n: 0123]", path{location.Field("p"), list{Key: "n", Value: int64(123)}}},
-		{"a number in quotes is a text", `p[n: "8080"]`, path{location.Field("p"), list{Key: "n", Value: "8080"}}},
-		{"a sign makes it a text", "p[n: -1]", path{location.Field("p"), list{Key: "n", Value: "-1"}}},
-		{"true is a text", "p[n: true]", path{location.Field("p"), list{Key: "n", Value: "true"}}},
-		{"quotes keep dots and slashes", `metadata.labels."app.kubernetes.io/name"`, path{
-			location.Field("metadata"), location.Field("labels"), location.Field("app.kubernetes.io/name"),
+		{"every element", "c[name: *].x", location{fieldNode("c"), listNode{Key: "name"}, fieldNode("x")}},
+		{"an asterisk in quotes is a text", `c[name: "*"]`, location{fieldNode("c"), listNode{Key: "name", Value: "*"}}},
+		{"a number is a number", "p[containerPort: 8080]", location{fieldNode("p"), listNode{Key: "containerPort", Value: int64(8080)}}},
+		{"leading zeros do not make it octal", "p[n: 0123]", location{fieldNode("p"), listNode{Key: "n", Value: int64(123)}}},
+		{"a number in quotes is a text", `p[n: "8080"]`, location{fieldNode("p"), listNode{Key: "n", Value: "8080"}}},
+		{"a sign makes it a text", "p[n: -1]", location{fieldNode("p"), listNode{Key: "n", Value: "-1"}}},
+		{"true is a text", "p[n: true]", location{fieldNode("p"), listNode{Key: "n", Value: "true"}}},
+		{"quotes keep dots and slashes", `metadata.labels."app.kubernetes.io/name"`, location{
+			fieldNode("metadata"), fieldNode("labels"), fieldNode("app.kubernetes.io/name"),
 		}},
-		{"single quotes are quotes", `a.'b c'`, path{location.Field("a"), location.Field("b c")}},
-		{"a backslash takes the next character", `"a\"b\\c\nd"`, path{location.Field(`a"b\cnd`)}},
-		{"names may be empty", `""["":""]`, path{location.Field(""), list{Key: "", Value: ""}}},
-		{"a hyphen may begin a name", "-a.b_c", path{location.Field("-a"), location.Field("b_c")}},
-		{"a number in quotes may be a field", `a."1"`, path{location.Field("a"), location.Field("1")}},
-		{"text beyond ASCII needs quotes", `"größe"`, path{location.Field("größe")}},
+		{"single quotes are quotes", `a.'b c'`, location{fieldNode("a"), fieldNode("b c")}},
+		{"a backslash takes the next character", `"a\"b\\c\nd"`, location{fieldNode(`a"b\cnd`)}},
+		{"names may be empty", `""["":""]`, location{fieldNode(""), listNode{Key: "", Value: ""}}},
+		{"a hyphen may begin a name", "-a.b_c", location{fieldNode("-a"), fieldNode("b_c")}},
+		{"a number in quotes may be a field", `a."1"`, location{fieldNode("a"), fieldNode("1")}},
+		{"text beyond ASCII needs quotes", `"größe"`, location{fieldNode("größe")}},
 	} {
 		t.Run(c.says, func(t *testing.T) {
-			got, err := location.Parse(c.text)
+			got, err := parseLocation(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			again, err := location.Parse(got.String())
+			again, err := parseLocation(got.String())
 			if err != nil {
 				t.Fatalf("%q is printed as %q, which does not parse: %v", c.text, got, err)
 			}
@@ -89,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"a[n: 99999999999999999999].b": "invalid integer: overflow in integer string: 99999999999999999999: parsing key value for key: n (at character 6)",
 		`a."b\`:                        `unexpected token: expected field name or eof, got: ERROR: "b" (at character 3)`,
 	} {
-		_, err := location.Parse(text)
+		_, err := parseLocation(text)
 		if err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}
@@ -103,11 +97,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := location.Parse(text)
+		p, err := parseLocation(text)
 		if err != nil {
 			return
 		}
-		again, err := location.Parse(p.String())
+		again, err := parseLocation(p.String())
 		if err != nil {
 			t.Fatalf("%q is printed as %q: %v", text, p, err)
 		}

@@ -1,4 +1,4 @@
-package location
+package gatekeeper
 
 import (
 	"fmt"
@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// kind is the sort of a token, by the name that Gatekeeper's errors give it.
-type kind string
+// tokenKind is the sort of a token, by the name that Gatekeeper's errors give it.
+type tokenKind string
 
 const (
-	tokenEOF       kind = "EOF"
-	tokenError     kind = "ERROR"
-	tokenIdent     kind = "IDENT"
-	tokenInt       kind = "INT"
-	tokenGlob      kind = "GLOB"
-	tokenSeparator kind = "SEPARATOR"
-	tokenLBracket  kind = "LBRACKET"
-	tokenRBracket  kind = "RBRACKET"
-	tokenColon     kind = "COLON"
+	tokenEOF       tokenKind = "EOF"
+	tokenError     tokenKind = "ERROR"
+	tokenIdent     tokenKind = "IDENT"
+	tokenInt       tokenKind = "INT"
+	tokenGlob      tokenKind = "GLOB"
+	tokenSeparator tokenKind = "SEPARATOR"
+	tokenLBracket  tokenKind = "LBRACKET"
+	tokenRBracket  tokenKind = "RBRACKET"
+	tokenColon     tokenKind = "COLON"
 )
 
 // token is one word of a location, and where it starts.
 type token struct {
-	kind kind
+	kind tokenKind
 	text string // without quotes and escapes
 	at   int    // in bytes
 }
@@ -39,15 +39,15 @@ type scanner struct {
 }
 
 var (
-	words   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
-	numbers = regexp.MustCompile(`^[0-9]+$`)
-	names   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
-	// quotes matches a string in quotes, which may lack the last one, with a backslash before a character that
-	// is taken as it is.
-	quotes    = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
-	backslash = regexp.MustCompile(`(?s)\\(.?)`)
+	wordForm   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
+	numberForm = regexp.MustCompile(`^[0-9]+$`)
+	nameForm   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
+	// quotedForm matches a string in quotes, which may lack the last one, with a backslash before a character
+	// that is taken as it is.
+	quotedForm = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
+	backslash  = regexp.MustCompile(`(?s)\\(.?)`)
 	// punctuation is what stands by itself.
-	punctuation = map[string]kind{ //nolint:gochecknoglobals // an immutable table
+	punctuation = map[string]tokenKind{ //nolint:gochecknoglobals // an immutable table
 		".": tokenSeparator, "[": tokenLBracket, "]": tokenRBracket, ":": tokenColon, "*": tokenGlob,
 	}
 )
@@ -59,17 +59,17 @@ func (s *scanner) next() token {
 	if rest == "" {
 		return t
 	}
-	t.kind, t.text = tokenError, words.FindString(rest)
+	t.kind, t.text = tokenError, wordForm.FindString(rest)
 	size := len(t.text)
-	switch quoted := quotes.FindStringSubmatch(rest); {
+	switch quoted := quotedForm.FindStringSubmatch(rest); {
 	case quoted != nil:
 		size, t.text = len(quoted[0]), backslash.ReplaceAllString(quoted[1]+quoted[3], "$1")
 		if quoted[2]+quoted[4] != "" {
 			t.kind = tokenIdent
 		}
-	case numbers.MatchString(t.text):
+	case numberForm.MatchString(t.text):
 		t.kind = tokenInt
-	case names.MatchString(t.text):
+	case nameForm.MatchString(t.text):
 		t.kind = tokenIdent
 	case size == 0:
 		_, size = utf8.DecodeRuneInString(rest)

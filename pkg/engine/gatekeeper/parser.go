@@ -1,4 +1,4 @@
-package location
+package gatekeeper
 
 import (
 	"errors"
@@ -18,25 +18,25 @@ func syntaxError(at int, format string, args ...any) error {
 	return fmt.Errorf(format+" (at character %d)", append(args, at+1)...)
 }
 
-// Parse parses a location. An empty one is an empty path.
+// parseLocation parses a location. An empty one is an empty path.
 //
 // The grammar is that of pkg/mutation/path/parser in Gatekeeper:
 //
 //	path   := [ object { "." object } ]
 //	object := name [ "[" name ":" ( "*" | name | integer ) "]" ]
 //	name   := word | quoted
-func Parse(text string) (Path, error) {
+func parseLocation(text string) (location, error) {
 	if len(text) > maxText {
 		return nil, syntaxError(maxText, "the path has more than %d bytes", maxText)
 	}
 	p := parser{scanner: scanner{text: text}}
 	p.advance()
-	var path Path
+	var path location
 	for p.current.kind != tokenEOF {
 		if p.current.kind != tokenIdent {
 			return nil, p.unexpected("expected field name or eof")
 		}
-		path = append(path, Field(p.take().text))
+		path = append(path, fieldNode(p.take().text))
 		if p.current.kind == tokenLBracket {
 			list, err := p.list()
 			if err != nil {
@@ -76,14 +76,14 @@ func (p *parser) take() token {
 }
 
 // list reads "[key: value]".
-func (p *parser) list() (List, error) {
+func (p *parser) list() (listNode, error) {
 	p.advance()
 	if p.current.kind != tokenIdent {
-		return List{}, p.unexpected("expected keyField in listSpec")
+		return listNode{}, p.unexpected("expected keyField in listSpec")
 	}
-	list := List{Key: p.take().text}
+	list := listNode{Key: p.take().text}
 	if p.current.kind != tokenColon {
-		return List{}, p.unexpected("expected ':' following keyField " + list.Key)
+		return listNode{}, p.unexpected("expected ':' following keyField " + list.Key)
 	}
 	p.advance()
 	switch p.current.kind {
@@ -93,15 +93,15 @@ func (p *parser) list() (List, error) {
 	case tokenInt:
 		n, err := strconv.ParseInt(p.current.text, 10, 64)
 		if errors.Is(err, strconv.ErrRange) {
-			return List{}, syntaxError(p.current.at, "invalid integer: overflow in integer string: %s: parsing key value for key: %s", p.current.text, list.Key)
+			return listNode{}, syntaxError(p.current.at, "invalid integer: overflow in integer string: %s: parsing key value for key: %s", p.current.text, list.Key)
 		}
 		list.Value = n
 	default:
-		return List{}, p.unexpected("expected key value or glob in listSpec")
+		return listNode{}, p.unexpected("expected key value or glob in listSpec")
 	}
 	p.advance()
 	if p.current.kind != tokenRBracket {
-		return List{}, p.unexpected("expected ']' following listSpec")
+		return listNode{}, p.unexpected("expected ']' following listSpec")
 	}
 	p.advance()
 	return list, nil

@@ -1,4 +1,4 @@
-package match
+package gatekeeper
 
 import (
 	"errors"
@@ -14,40 +14,39 @@ import (
 
 // The scopes. Any other text filters nothing, as in Gatekeeper.
 const (
-	Namespaced = "Namespaced"
-	Cluster    = "Cluster"
+	scopeNamespaced = "Namespaced"
+	scopeCluster    = "Cluster"
 )
 
-// Generated is the source of objects that exist only in Gatekeeper's expansion;
-// an object of a cluster never has it, but is Original.
+// The sources: only what Gatekeeper's expansion makes is generated.
 const (
-	Generated = "Generated"
-	original  = "Original"
+	sourceGenerated = "Generated"
+	sourceOriginal  = "Original"
 )
 
-// ApplyTo names types, and what is done to them, without wildcards.
-type ApplyTo struct {
+// applyTo names types, and what is done to them, without wildcards.
+type applyTo struct {
 	Groups, Versions, Kinds []string
 	Operations              []string // empty for all
 }
 
-// Covers reports whether the entry names a type.
-func (a *ApplyTo) Covers(gvk schema.GroupVersionKind) bool {
+// covers reports whether the entry names a type.
+func (a *applyTo) covers(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(a.Kinds, gvk.Kind) && slices.Contains(a.Groups, gvk.Group) &&
 		slices.Contains(a.Versions, gvk.Version)
 }
 
-// Does reports whether the entry names an operation.
-func (a *ApplyTo) Does(o engine.Operation) bool {
+// does reports whether the entry names an operation.
+func (a *applyTo) does(o engine.Operation) bool {
 	return len(a.Operations) == 0 || slices.Contains(a.Operations, "*") ||
 		slices.Contains(a.Operations, string(o))
 }
 
-// Kinds names kinds, with `*` for any.
-type Kinds struct{ APIGroups, Kinds []string }
+// matchKinds names kinds, with `*` for any.
+type matchKinds struct{ APIGroups, Kinds []string }
 
-// Covers reports whether the entry names a kind. The version does not matter.
-func (k *Kinds) Covers(gk schema.GroupKind) bool {
+// covers reports whether the entry names a kind. The version does not matter.
+func (k *matchKinds) covers(gk schema.GroupKind) bool {
 	return anyOr(k.Kinds, gk.Kind) && anyOr(k.APIGroups, gk.Group)
 }
 
@@ -55,12 +54,12 @@ func anyOr(list []string, want string) bool {
 	return len(list) == 0 || slices.Contains(list, "*") || slices.Contains(list, want)
 }
 
-// Criteria decide whether a mutator applies. The zero value of each field filters
+// criteria decide whether a mutator applies. The zero value of each field filters
 // nothing.
-type Criteria struct {
+type criteria struct {
 	// ApplyTo is nil for AssignMetadata, which applies to every type.
-	ApplyTo                        []ApplyTo
-	Kinds                          []Kinds
+	ApplyTo                        []applyTo
+	Kinds                          []matchKinds
 	Scope                          string
 	Namespaces, ExcludedNamespaces []string
 	Labels, NamespaceLabels        labels.Selector
@@ -68,8 +67,8 @@ type Criteria struct {
 	Source                         string
 }
 
-// Candidate is an object that a mutator may apply to, with the changes of the others.
-type Candidate struct {
+// candidate is an object that a mutator may apply to, with the changes of the others.
+type candidate struct {
 	Object    map[string]any
 	Key       engine.ObjectKey
 	Namespace *unstructured.Unstructured // the containing one, nil where unknown
@@ -80,122 +79,114 @@ type Candidate struct {
 }
 
 // generated reports whether an ExpansionTemplate made the object.
-func (c *Candidate) generated() bool { return c.Key.Of.Template != "" }
+func (c *candidate) generated() bool { return c.Key.Of.Template != "" }
 
 // from reports whether the object is of the wanted source.
-func (m *Criteria) from(c *Candidate) bool {
+func (m *criteria) from(c *candidate) bool {
 	switch m.Source {
-	case Generated:
+	case sourceGenerated:
 		return c.generated()
-	case original:
+	case sourceOriginal:
 		return !c.generated()
 	}
 	return true
 }
 
 // source is that of the object.
-func (m *Criteria) source(c *Candidate) string {
+func (m *criteria) source(c *candidate) string {
 	if c.generated() {
-		return Generated
+		return sourceGenerated
 	}
-	return original
+	return sourceOriginal
 }
 
-func (c *Candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
+func (c *candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
 
 // namespace is what the criteria about namespaces look at: a Namespace by its
 // own name. It is empty for other cluster-scoped objects.
-func (c *Candidate) namespace() string {
+func (c *candidate) namespace() string {
 	if c.isNamespace() {
 		return c.Key.Name
 	}
 	return c.Key.Namespace
 }
 
-// Result is whether a mutator applies to a candidate. It costs nothing until it is
-// to be explained.
-type Result struct {
-	unmet *criterion // nil where the mutator applies
-}
-
-// Applies reports whether the mutator applies.
-func (r Result) Applies() bool { return r.unmet == nil }
-
-// ErrNoNamespace is Gatekeeper's error for a namespaceSelector when it cannot read the
+// errNoNamespace is Gatekeeper's error for a namespaceSelector when it cannot read the
 // Namespace.
-var ErrNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
+var errNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
 
-// Match compares a candidate with the criteria, in Gatekeeper's order, up to the
-// first that is not met. Its only error is ErrNoNamespace.
+// match returns the first criterion, in Gatekeeper's order, that a candidate does not meet; nil where the
+// mutator applies. Its only error is errNoNamespace.
 //
 // Unlike Gatekeeper, and as its design document says, namespaces and
 // namespaceSelector do not match objects that are in no namespace.
-func (m *Criteria) Match(c *Candidate) (Result, error) {
-	for i := range criteria {
-		if criteria[i].holds(m, c) {
+func (m *criteria) match(c *candidate) (*criterion, error) {
+	for i := range matchOrder {
+		unmet := &matchOrder[i]
+		switch {
+		case unmet.holds(m, c):
 			continue
+		case unmet.name == namespaceSelector && m.lacksNamespace(c):
+			return unmet, errNoNamespace
 		}
-		if criteria[i].name == namespaceSelector && m.lacksNamespace(c) {
-			return Result{&criteria[i]}, ErrNoNamespace
-		}
-		return Result{&criteria[i]}, nil
+		return unmet, nil
 	}
-	return Result{}, nil
+	return nil, nil
 }
 
 // applies reports whether an entry of applyTo names the type; for AssignMetadata there are none.
-func (m *Criteria) applies(c *Candidate) bool {
+func (m *criteria) applies(c *candidate) bool {
 	gvk := c.Key.GroupVersionKind()
-	return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) })
+	return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a applyTo) bool { return a.covers(gvk) })
 }
 
 // does reports whether an entry of applyTo names both type and operation.
-func (m *Criteria) does(c *Candidate) bool {
+func (m *criteria) does(c *candidate) bool {
 	gvk := c.Key.GroupVersionKind()
 	if c.generated() { // in no request: an entry for one operation does not match
-		return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool {
-			return a.Covers(gvk) && a.Does(engine.OperationCreate) && a.Does(engine.OperationUpdate)
+		return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a applyTo) bool {
+			return a.covers(gvk) && a.does(engine.OperationCreate) && a.does(engine.OperationUpdate)
 		})
 	}
 	return c.Operation != engine.OperationDelete &&
 		(m.ApplyTo == nil ||
-			slices.ContainsFunc(m.ApplyTo, func(a ApplyTo) bool { return a.Covers(gvk) && a.Does(c.Operation) }))
+			slices.ContainsFunc(m.ApplyTo, func(a applyTo) bool { return a.covers(gvk) && a.does(c.Operation) }))
 }
 
-// CoversKind reports whether the kinds cover one.
-func (m *Criteria) CoversKind(gk schema.GroupKind) bool {
-	return len(m.Kinds) == 0 || slices.ContainsFunc(m.Kinds, func(k Kinds) bool { return k.Covers(gk) })
+// coversKind reports whether the kinds cover one.
+func (m *criteria) coversKind(gk schema.GroupKind) bool {
+	return len(m.Kinds) == 0 || slices.ContainsFunc(m.Kinds, func(k matchKinds) bool { return k.covers(gk) })
 }
 
-func (m *Criteria) scope(c *Candidate) bool {
+func (m *criteria) scope(c *candidate) bool {
 	switch m.Scope {
-	case Cluster:
+	case scopeCluster:
 		return c.isNamespace() || c.Key.Namespace == ""
-	case Namespaced:
+	case scopeNamespaced:
 		return !c.isNamespace() && c.Key.Namespace != ""
 	}
 	return true
 }
 
-func (m *Criteria) namespaces(c *Candidate) bool {
+func (m *criteria) namespaces(c *candidate) bool {
 	if len(m.Namespaces) == 0 {
 		return true
 	}
 	ns := c.namespace()
-	return ns != "" && AnyGlob(m.Namespaces, ns)
+	return ns != "" && anyGlob(m.Namespaces, ns)
 }
 
-func (m *Criteria) excluded(c *Candidate) bool {
+func (m *criteria) excluded(c *candidate) bool {
 	ns := c.namespace()
-	return ns == "" || !AnyGlob(m.ExcludedNamespaces, ns)
+	return ns == "" || !anyGlob(m.ExcludedNamespaces, ns)
 }
 
-func (m *Criteria) labels(c *Candidate) bool {
+func (m *criteria) labels(c *candidate) bool {
 	return m.Labels == nil || m.Labels.Matches(labelsOf(c.Object))
 }
 
 // lacksNamespace reports whether labels count of a Namespace that is not known.
-func (m *Criteria) lacksNamespace(c *Candidate) bool {
+func (m *criteria) lacksNamespace(c *candidate) bool {
 	if c.isNamespace() || c.Key.Namespace == "" || c.Namespace != nil {
 		return false
 	}
@@ -213,13 +204,13 @@ func (m *Criteria) lacksNamespace(c *Candidate) bool {
 	return c.Bare == nil
 }
 
-func (m *Criteria) namespaceLabels(c *Candidate) bool {
+func (m *criteria) namespaceLabels(c *candidate) bool {
 	return m.NamespaceLabels == nil || (c.isNamespace() || c.Key.Namespace != "") && !m.lacksNamespace(c) &&
 		m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.selected())))
 }
 
 // selected is what a namespaceSelector looks at; of a Namespace that is not there, its name.
-func (c *Candidate) selected() *unstructured.Unstructured {
+func (c *candidate) selected() *unstructured.Unstructured {
 	switch {
 	case c.isNamespace():
 		return &unstructured.Unstructured{Object: c.Object}
@@ -229,7 +220,7 @@ func (c *Candidate) selected() *unstructured.Unstructured {
 	return c.Namespace
 }
 
-func (m *Criteria) name(c *Candidate) bool {
+func (m *criteria) name(c *candidate) bool {
 	if m.Name == "" {
 		return true
 	}
@@ -242,11 +233,11 @@ func labelsOf(object map[string]any) labels.Set {
 	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
 
-// Where lists the criteria that are about more than types, operations, plain names
+// where lists the criteria that are about more than types, operations, plain names
 // and namespaces.
-func (m *Criteria) Where() []string {
+func (m *criteria) where() []string {
 	var out []string
-	if m.Scope == Namespaced || m.Scope == Cluster {
+	if m.Scope == scopeNamespaced || m.Scope == scopeCluster {
 		out = append(out, "scope: "+m.Scope)
 	}
 	if len(m.ExcludedNamespaces) > 0 {
@@ -261,7 +252,7 @@ func (m *Criteria) Where() []string {
 	if strings.Contains(m.Name, "*") {
 		out = append(out, "name: "+m.Name)
 	}
-	if m.Source == Generated {
+	if m.Source == sourceGenerated {
 		out = append(out, "source: "+m.Source)
 	}
 	return out

@@ -1,2 +1,0 @@
-// Package match decides whether a mutator applies to an object.
-package match
