@@ -201,7 +201,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	}
 	o.factory, o.recorded = w, run
 	o.Executor.Journal, err = NewJournal(w, c, args, &f.Write,
-		journal.Header{Allowed: f.Write.Options.Allowed, Run: run})
+		journal.Header{Allowed: f.Allowed, Run: run})
 	return o, err
 }
 
@@ -280,7 +280,7 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 	if o.Executor.OnWrite = o.recordEvents; o.Executor.OnResult == nil {
 		o.Executor.OnResult = o.count
 	}
-	tally, err := o.Executor.Run(ctx, nil)
+	tally, err := o.Executor.Run(ctx)
 	if o.Record != nil {
 		tally.Written, tally.Failed = tally.Written+o.Record.Written, tally.Failed+o.Record.Failed
 	}
@@ -339,7 +339,7 @@ func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
 
 // recordedTasks keeps a task for each change that was planned, and prints it as it is evaluated now.
 func (o *Options) recordedTasks(ctx context.Context, e *evaluate.Run) (evaluation.Summary, error) {
-	failed := o.Record.Tasks(ctx, e, o.Executor)
+	failed := o.Record.Tasks(ctx, e, &o.Executor.Queue)
 	if n := o.Record.LeftOut; n > 0 {
 		fmt.Fprintf(o.Executor.ErrOut, "%s of the plan left for another run\n", wording.Plural(n, "change"))
 	}
@@ -411,14 +411,14 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string) (_ *Options, er
 	}
 	o.evaluating(c, f, evaluation)
 	o.Record = run
-	o.Executor.Confirmed = f.Plan != "" || f.Cluster != nil // which was reviewed, or confirmed with the others
+	o.Executor.Prompt.Confirmed = f.Plan != "" || f.Cluster != nil // which was reviewed, or confirmed with the others
 	switch {
 	case f.Rehearses():
 	case resumed != nil:
 		o.Executor.ResumeJournal(resumed)
 	default:
 		o.Executor.Journal, err = NewJournal(w, c, args, &f.Write,
-			journal.Header{Allowed: f.Write.Options.Allowed, Run: run.Run})
+			journal.Header{Allowed: f.Allowed, Run: run.Run})
 	}
 	return o, err
 }
@@ -498,7 +498,7 @@ func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun
 		return nil, nil, err
 	}
 	f.FieldManager = j.Header.FieldManager
-	f.Write.Options.Allow(j.Header.Allowed)
+	f.Allow(j.Header.Allowed)
 	if writer != nil {
 		if err := writer.Resumed(journal.Resumed{Version: process.Release(), Arguments: typed(c,
 			nil)}); err != nil {

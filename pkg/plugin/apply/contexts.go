@@ -132,7 +132,7 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 		switch {
 		case run.err != nil:
 			broken = append(broken, m.Name+" was not evaluated")
-		case end.Refused > 0 && !f.Options.SkipRejected:
+		case end.Refused > 0 && !f.SkipRejected:
 			broken = append(broken, fmt.Sprintf("%s refuses %s", m.Name, wording.Plural(end.Refused, "object")))
 		}
 		run.shown = true
@@ -148,8 +148,8 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 // --max-changes, their total has to be typed.
 func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, errOut io.Writer) error {
 	prompt := write.NewPrompt(f.Streams.In, errOut, cluster.Info{})
-	prompt.Yes = f.Yes
-	objects, most := 0, f.Options.MaxChanges
+	prompt.Yes, prompt.MaxChanges = f.Yes, f.MaxChanges
+	objects, most := 0, f.MaxChanges
 	var where, many []string
 	for _, run := range runs {
 		if run.Writes == 0 || run.Open == nil {
@@ -160,7 +160,7 @@ func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, errOut
 			continue
 		}
 		if many = append(many, run.Context); f.Yes && !f.Rehearses() {
-			return fmt.Errorf("%s: %w", run.Context, prompt.ConfirmMany(ctx, run.Writes, most))
+			return fmt.Errorf("%s: %w", run.Context, prompt.ConfirmMany(ctx, run.Writes))
 		}
 	}
 	if objects == 0 || f.Rehearses() {

@@ -306,7 +306,7 @@ func (f *Flags) planned(c *cobra.Command, path string) (ClusterRun, error) {
 	one.Config = flags.ConfigOf(f.Config, p.Cluster.Context)
 	one.Plan, one.Resume, one.Write.Journal = path, "", record
 	out := ClusterRun{Context: p.Cluster.Context}
-	out.Writes = write.FromPlan(p, path).Count(f.Options.IncludeManaged)
+	out.Writes = write.FromPlan(p, path).Count(f.IncludeManaged)
 	out.Open = func(m *WrittenCluster) (process.Runner, error) {
 		one.Cluster = m
 		return one.ToOptions(c, nil)

@@ -31,7 +31,7 @@ func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory,
 ) (p Printers, x *write.Executor, err error) {
 	options, m, format := w.WriteOptions(f.Output, request, f.Rehearsal()), f.Cluster, f.Output.Format
 	chosen := &output.HintCollector{Namespace: options.Context.Namespace, Selectors: f.Objects.SelectorFlags()}
-	if !f.Options.IncludeManaged {
+	if !f.IncludeManaged {
 		chosen.Fix = preview.FixCommand(c, &f.Policies)
 	}
 	options.Hint = chosen.Chosen

@@ -52,7 +52,7 @@ func (f *Flags) watch(c *cobra.Command, args []string) (int, error) {
 	w := preview.NewWatcher(c, &f.Evaluate, &f.Watch, maxBatch, time.Second)
 	// Changes are made independently of each other: nobody is there to run it again for those that another
 	// one has kept from being made.
-	f.OnError, f.Options.MaxFailures, f.Options.SkipRejected, f.Watches = flags.ContinueOnError, 0, true, true
+	f.OnError, f.Pace.MaxFailures, f.SkipRejected, f.Watches = flags.ContinueOnError, 0, true, true
 	record := &watchJournal{}
 	w.Open = func() (*preview.Watched, error) {
 		o, err := f.ToOptions(c, args)
@@ -291,7 +291,7 @@ func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, cha
 	if err := output.Flush(o.Shown); err != nil { // there is no summary that would end what is shown
 		return err
 	}
-	_, err := o.Executor.Run(ctx, nil)
+	_, err := o.Executor.Run(ctx)
 	return errors.Join(err, output.Flush(o.Shown), o.Shown.Close())
 }
 
@@ -314,7 +314,7 @@ func (w *watchWrites) record(e *evaluate.Run) func() (*journal.Writer, error) {
 		run := w.by.recorded
 		run.Created, run.Seed = e.World().Now, e.World().Seed
 		create, err := NewJournal(w.by.factory, w.command, w.args, &w.Write,
-			journal.Header{Allowed: w.Write.Options.Allowed, Run: run})
+			journal.Header{Allowed: w.Allowed, Run: run})
 		if err != nil {
 			return nil, err
 		}

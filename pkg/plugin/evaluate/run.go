@@ -44,7 +44,7 @@ type Options struct {
 	// Unchecked holds no value against the schema of its kind.
 	Unchecked bool
 	// Validator sends each change as a server dry run; nil sends none.
-	Validator *write.Executor
+	Validator *write.Verifier
 	Counts    *metrics.Run // counts what is evaluated; nil counts nothing
 	// Narrower says how to run without permissions that were lacking; nil says nothing.
 	Narrower func(context.Context, []permission.Need) string

@@ -52,7 +52,7 @@ func validating(t *testing.T, n int, s goneServer, a allowing, emit func(*engine
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(gvk, meta.RESTScopeNamespace)
-	x := &write.Executor{Options: write.Options{Concurrency: 4}, Writer: &write.Writer{Server: s, DryRun: write.DryRunServer}, Access: a, Mapper: mapper}
+	x := &write.Verifier{Concurrency: 4, Writer: &write.Writer{Server: s, DryRun: write.DryRunServer}, Access: a, Mapper: mapper}
 	var got []*engine.Change
 	v := &validation{run: &Run{options: &Options{Validator: x}}, lacking: &permission.Lacking{}, emit: func(c *engine.Change) error {
 		got = append(got, c)

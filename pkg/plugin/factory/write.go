@@ -28,17 +28,25 @@ import (
 // Executor returns what verifies and writes changes.
 func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
 	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
-	prompt.Yes = with.Yes || with.Rehearses()
+	prompt.Yes, prompt.MaxChanges, prompt.Meter = with.Yes || with.Rehearses(), with.MaxChanges, f.progress
+	x := &write.Executor{
+		Queue: write.Queue{Report: report}, Verifier: *f.Verifier(with), Prompt: prompt, Pace: with.WritePace(),
+	}
+	x.Writer.Confirm, x.Writer.Slots = prompt.ConfirmLoss, make(chan struct{}, with.Concurrency)
+	return x
+}
+
+// Verifier returns what verifies changes.
+func (f *Factory) Verifier(with *flags.Write) *write.Verifier {
 	patience := &cluster.Patience{Waiting: func(cause string) { f.progress.WaitingFor("the server: " + cause) }}
-	return &write.Executor{
-		Options: with.ExecutorOptions(), Hooks: write.Hooks{Report: report}, Prompt: prompt,
-		Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(),
-		ErrOut: f.Streams.ErrOut, Meter: f.progress,
+	return &write.Verifier{
 		Writer: &write.Writer{
 			Server: cluster.RetryingClient{Client: f.Client, Patience: patience}, Patience: patience,
 			Manager: with.FieldManager,
-			Allowed: with.Options.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
+			Allowed: with.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
+		Access: cluster.NewAuthorizer(f.Client), Mapper: f.Client.Mapper(), Concurrency: with.Concurrency,
+		ErrOut: f.Streams.ErrOut, Meter: f.progress,
 	}
 }
 

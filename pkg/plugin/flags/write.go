@@ -27,8 +27,11 @@ type Write struct {
 	DryRun       string
 	FieldManager string
 
-	Options write.Options
-	OnError string
+	journal.Allowed
+	Concurrency int // as write.Verifier has it
+	MaxChanges  int // as write.Prompt has it
+	Pace        write.Pace
+	OnError     string
 
 	Journal        string
 	JournalSecrets bool
@@ -43,7 +46,7 @@ type Write struct {
 func NewWrite() Write {
 	return Write{
 		DryRun: string(write.DryRunNone), FieldManager: write.DefaultFieldManager,
-		OnError: StopOnError, Options: write.Options{Concurrency: 8, MaxChanges: 100, Timeout: 10 * time.Minute},
+		OnError: StopOnError, Concurrency: 8, MaxChanges: 100, Pace: write.Pace{Timeout: 10 * time.Minute},
 		JournalMaxAge:  7 * 24 * time.Hour,
 		JournalMaxSize: resource.QuantityValue{Quantity: resource.MustParse("32Mi")},
 	}
@@ -84,18 +87,18 @@ func (f *Write) Prune(set *pflag.FlagSet, directory, kept string) error {
 // AddGuardFlags registers the flags that say which writes are allowed, and how fast.
 func (f *Write) AddGuardFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldManager, "field-manager", f.FieldManager, "Name of the manager that will own the changed fields.")
-	flags.BoolVar(&f.Options.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
-	flags.StringSliceVar(&f.Options.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
-	flags.BoolVar(&f.Options.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
-	flags.BoolVar(&f.Options.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
-	flags.IntVar(&f.Options.Concurrency, "concurrency", f.Options.Concurrency, "Number of objects that are verified or written at the same time.")
+	flags.BoolVar(&f.ForceConflicts, "force-conflicts", false, "Take over fields that another manager applied.")
+	flags.StringSliceVar(&f.TakeFrom, "take-from", nil, "Take over the fields of this manager, and of no other. May be given more than once.")
+	flags.BoolVar(&f.IncludeManaged, "include-managed", false, "Also write objects that Argo CD, Flux, Helm, kapp or an owner controller manages, and may revert.")
+	flags.BoolVar(&f.SkipRejected, "skip-rejected", false, "Skip the objects that the server rejects, instead of writing nothing.")
+	flags.IntVar(&f.Concurrency, "concurrency", f.Concurrency, "Number of objects that are verified or written at the same time.")
 	flags.StringVar(&f.OnError, "on-error", f.OnError, `When a write fails: "stop", or "continue" with the other objects, and with the other clusters.`)
-	flags.IntVar(&f.Options.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
-	flags.IntVar(&f.Options.MaxChanges, "max-changes", f.Options.MaxChanges, "Before more objects than this are written, ask for the name of the context; with --yes, refuse. 0 means no limit.")
-	flags.IntVar(&f.Options.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
-	flags.DurationVar(&f.Options.Pause, "pause", 0, "How long to pause between batches.")
-	flags.BoolVar(&f.Options.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
-	flags.DurationVar(&f.Options.Timeout, "timeout", f.Options.Timeout, "How long to wait for the rollouts of a batch.")
+	flags.IntVar(&f.Pace.MaxFailures, "max-failures", 0, "Stop after this number of failed writes; 0 leaves it to --on-error.")
+	flags.IntVar(&f.MaxChanges, "max-changes", f.MaxChanges, "Before more objects than this are written, ask for the name of the context; with --yes, refuse. 0 means no limit.")
+	flags.IntVar(&f.Pace.BatchSize, "batch-size", 0, "Write this number of objects at a time, and pause after each batch; 0 writes all in one batch.")
+	flags.DurationVar(&f.Pace.Pause, "pause", 0, "How long to pause between batches.")
+	flags.BoolVar(&f.Pace.Wait, "wait", false, "After each batch, wait until the written Deployments, StatefulSets and DaemonSets have rolled out.")
+	flags.DurationVar(&f.Pace.Timeout, "timeout", f.Pace.Timeout, "How long to wait for the rollouts of a batch.")
 }
 
 // Validate returns an error for values that are out of range, or contradict each other.
@@ -107,13 +110,13 @@ func (f *Write) Validate() error {
 		return errors.New("--field-manager must not be empty")
 	case f.OnError != StopOnError && f.OnError != ContinueOnError:
 		return fmt.Errorf("--on-error %q: use stop or continue", f.OnError)
-	case f.Options.Concurrency < 1:
-		return fmt.Errorf("--concurrency %d: use 1 or more", f.Options.Concurrency)
-	case f.Options.MaxFailures < 0, f.Options.MaxChanges < 0, f.Options.BatchSize < 0:
+	case f.Concurrency < 1:
+		return fmt.Errorf("--concurrency %d: use 1 or more", f.Concurrency)
+	case f.Pace.MaxFailures < 0, f.MaxChanges < 0, f.Pace.BatchSize < 0:
 		return errors.New("--max-failures, --max-changes and --batch-size must not be negative")
 	case f.JournalMaxAge < 0, f.JournalMaxSize.Sign() < 0:
 		return errors.New("--journal-max-age and --journal-max-size must not be negative")
-	case f.Options.Pause > 0 && f.Options.BatchSize == 0:
+	case f.Pace.Pause > 0 && f.Pace.BatchSize == 0:
 		return errors.New("--pause is between batches: set --batch-size")
 	}
 	return nil
@@ -130,13 +133,13 @@ func (f *Write) Rehearsal() string {
 	return f.DryRun
 }
 
-// ExecutorOptions returns the Options with what --on-error means for them.
-func (f *Write) ExecutorOptions() write.Options {
-	o := f.Options
-	if o.MaxFailures == 0 && f.OnError == StopOnError {
-		o.MaxFailures = 1
+// WritePace returns the Pace with what --on-error means for it.
+func (f *Write) WritePace() write.Pace {
+	p := f.Pace
+	if p.MaxFailures == 0 && f.OnError == StopOnError {
+		p.MaxFailures = 1
 	}
-	return o
+	return p
 }
 
 // Record names a plan or journal whose changes are to be written.

@@ -218,7 +218,7 @@ func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []strin
 	}
 	out = append(out, args...)
 	if f.Apply {
-		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.Options.MaxChanges),
+		out = append(out, fmt.Sprintf("--max-changes=%d", f.Write.MaxChanges),
 			fmt.Sprintf("--journal-max-age=%s", f.Write.JournalMaxAge), "--journal-max-size="+
 				f.Write.JournalMaxSize.String())
 		others = append(others, "max-changes", "journal-max-age", "journal-max-size")

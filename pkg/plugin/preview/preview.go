@@ -398,7 +398,7 @@ func (f *Flags) validate(w *factory.Factory, o *evaluate.Options) {
 			with = *f.Write
 		}
 		with.DryRun = string(write.DryRunServer)
-		o.Validator = w.Executor(&with, nil)
+		o.Validator = w.Verifier(&with)
 	case f.Validation == flags.ValidateNone:
 		o.Unchecked = true
 	}

@@ -79,7 +79,7 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 			s := &flaky{reads: c.reads, writes: c.writes}
 			r := Reversal{
 				Header:   journal.Header{FieldManager: "run"},
-				Executor: &write.Executor{Writer: &write.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard},
+				Executor: &write.Executor{Verifier: write.Verifier{Writer: &write.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard}},
 			}
 			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
 			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {
@@ -106,7 +106,7 @@ func TestReleaseReadsOnlyWhatWasApplied(t *testing.T) {
 			server := &flaky{}
 			r := Reversal{
 				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
-				Executor: &write.Executor{Options: write.Options{Concurrency: 1}, Writer: &write.Writer{Server: server}, ErrOut: io.Discard},
+				Executor: &write.Executor{Verifier: write.Verifier{Concurrency: 1, Writer: &write.Writer{Server: server}, ErrOut: io.Discard}},
 			}
 			if err := r.release(t.Context()); err != nil || server.read != c.read {
 				t.Errorf("%d reads, want %d; %v", server.read, c.read, err)

@@ -68,7 +68,7 @@ func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool,
 	if err != nil {
 		return tally, true, write.NothingWritten(err)
 	}
-	tally, err = r.Executor.Run(ctx, nil)
+	tally, err = r.Executor.Run(ctx)
 	if err == nil && !r.Executor.IsDryRun() {
 		err = r.release(ctx)
 	}

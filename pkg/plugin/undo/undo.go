@@ -46,7 +46,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		apply.WriteFlags{Evaluate: evaluate, Write: flags.NewWrite(), Output: flags.NewOutput(formats.Diff)},
 	}
-	f.FieldManager, f.Options.IncludeManaged = undoManager, true
+	f.FieldManager, f.IncludeManaged = undoManager, true
 	c := &cobra.Command{
 		Use:        "undo RUN [TYPE/NAME ...]",
 		SuggestFor: []string{"rollback", "revert", "restore"},
@@ -140,11 +140,11 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err erro
 		return nil, err
 	}
 	// it is the run's own that is taken back
-	f.Options.TakeFrom = append(f.Options.TakeFrom, o.Header.FieldManager)
+	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager)
 	if o.Printers, o.Executor, err = f.Writing(c, w, engine.Request{}); err != nil {
 		return nil, err
 	}
-	o.Executor.ShowDrift, o.Executor.Confirmed = nil, f.Cluster != nil && !f.narrows(args)
+	o.Executor.ShowDrift, o.Executor.Prompt.Confirmed = nil, f.Cluster != nil && !f.narrows(args)
 	o.Found = func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) }
 	o.Previewed = func(s evaluation.Summary) error { return o.Print(output.Summary{Summary: s}) }
 	if !f.Rehearses() {
@@ -275,7 +275,7 @@ func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) 
 		}
 		one := *f
 		one.Config = flags.ConfigOf(f.Config, run.Context)
-		one.Options.TakeFrom = slices.Clone(f.Options.TakeFrom)
+		one.TakeFrom = slices.Clone(f.TakeFrom)
 		runs = append(runs, apply.ClusterRun{
 			Context: run.Context, Writes: run.Written,
 			Open: func(m *apply.WrittenCluster) (process.Runner, error) {

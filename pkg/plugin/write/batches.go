@@ -20,7 +20,6 @@ import (
 
 // write writes batch by batch, and reports what was not started.
 func (x *Executor) write(ctx context.Context, ready []*Task) error {
-	x.Writer.Slots = make(chan struct{}, x.Concurrency)
 	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
 	defer end()
 	// What has drifted is left alone, as what had before the first write: it is not a write that failed.
@@ -112,29 +111,6 @@ func (x *Executor) trim(r *Result) {
 		r.Version = r.After.GetResourceVersion()
 	}
 	r.Before, r.After = nil, nil
-}
-
-// reportNotTried reports what was verified and has no result.
-func (x *Executor) reportNotTried(ready []*Task) error {
-	for _, t := range ready {
-		if t.reported {
-			continue
-		}
-		r := t.verified.Result
-		r.Outcome = NotTried
-		if t.stored != nil {
-			status := Result{
-				Key: t.Key, Method: r.Method, Outcome: NotTried,
-				Err: errors.New("the server did not answer any more when the status was to be written: continue with --resume"),
-			}
-			r = *t.stored
-			r.Status = &status
-		}
-		if err := x.report(t, &r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // rollOut waits until what was written has rolled out.

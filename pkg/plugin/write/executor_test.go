@@ -58,11 +58,19 @@ func newTrial(s *server) *trial {
 	prompt := NewPrompt(strings.NewReader(""), &x.printed, cluster.Info{Context: "test"})
 	prompt.Yes = true
 	x.Executor = &Executor{
-		Options: Options{Concurrency: 1, MaxFailures: 1},
-		Writer:  &Writer{Server: s, Manager: DefaultFieldManager, DryRun: DryRunNone},
-		Prompt:  prompt, Hooks: Hooks{Report: x.results.add}, Access: s, Mapper: mapper, ErrOut: &x.printed,
+		Queue: Queue{Report: x.results.add}, Prompt: prompt, Pace: Pace{MaxFailures: 1},
+		Verifier: Verifier{
+			Writer: &Writer{Server: s, Manager: DefaultFieldManager, DryRun: DryRunNone, Confirm: prompt.ConfirmLoss},
+			Access: s, Mapper: mapper, Concurrency: 1, ErrOut: &x.printed,
+		},
 	}
 	return x
+}
+
+// run is Run over tasks.
+func (x *trial) run(ctx context.Context, tasks []*Task) (Tally, error) {
+	x.tasks = append(x.tasks, tasks...)
+	return x.Run(ctx)
 }
 
 // changed is what tasks make of an object: it changes data.a, from "before" to "after".
@@ -127,7 +135,7 @@ func (c executorCase) check(t *testing.T) {
 	if c.run != nil {
 		c.run(x)
 	}
-	tally, err := x.Run(t.Context(), tasks(all()...))
+	tally, err := x.run(t.Context(), tasks(all()...))
 	tally.Outcomes = nil
 	if diff := cmp.Diff(c.want.tally, tally); diff != "" {
 		t.Errorf("tally -want +got:\n%s", diff)
@@ -160,18 +168,18 @@ func TestExecutorAsks(t *testing.T) {
 			want: executorWant{err: "there is no terminal to ask on"},
 		},
 		"what was agreed to before is not asked for": {
-			run: func(x *trial) { x.Prompt.Yes, x.Confirmed = false, true },
+			run: func(x *trial) { x.Prompt.Yes, x.Prompt.Confirmed = false, true },
 			want: executorWant{
 				results: outcomes{"a applied", "b applied", "c applied"}, writes: all(), tally: Tally{Written: 3},
 			},
 		},
 		"--yes does not cover more objects than the user has said": {
-			run:  func(x *trial) { x.MaxChanges = 2 },
+			run:  func(x *trial) { x.Prompt.MaxChanges = 2 },
 			want: executorWant{err: "3 objects are more than --max-changes 2"},
 		},
 		"nor is anything verified then": {
 			server: func(s *server) { s.rejects = []string{"b"} },
-			run:    func(x *trial) { x.MaxChanges = 2 },
+			run:    func(x *trial) { x.Prompt.MaxChanges = 2 },
 			want:   executorWant{err: "3 objects are more than --max-changes 2"},
 		},
 	})
@@ -193,10 +201,10 @@ func TestExecutorCountsWhatIsManagedNoMore(t *testing.T) {
 				helm(s.objects["a"])
 			}
 			x := newTrial(s)
-			x.MaxChanges = 2
+			x.Prompt.MaxChanges = 2
 			shown := tasks(all()...)
 			shown[0].Entry.Impacts = []engine.Impact{{Code: engine.ImpactManaged}}
-			_, err := x.Run(t.Context(), shown)
+			_, err := x.run(t.Context(), shown)
 			if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
@@ -224,7 +232,7 @@ func TestExecutorLeavesObjectsOut(t *testing.T) {
 		},
 		"unless it is to be left out": {
 			server: func(s *server) { s.rejects = []string{"b"} },
-			run:    func(x *trial) { x.SkipRejected = true },
+			run:    func(x *trial) { x.Writer.SkipRejected = true },
 			want: executorWant{
 				results: outcomes{"b failed", "a applied", "c applied"}, writes: []string{"a", "c"},
 				tally: Tally{Written: 2, Failed: 1, Rejected: 1},
@@ -316,7 +324,7 @@ func TestExecutorHoldsTriggersBack(t *testing.T) {
 			}
 			file := filepath.Join(t.TempDir(), "journal")
 			x.Journal = func() (*journal.Writer, error) { return newJournal(file) }
-			if _, err := x.Run(t.Context(), chain); err != nil {
+			if _, err := x.run(t.Context(), chain); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, x.results); diff != "" {
@@ -352,7 +360,7 @@ func TestExecutorReportsAFailingJournalOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := x.Run(t.Context(), tasks("a", "b"))
+	_, err := x.run(t.Context(), tasks("a", "b"))
 	if err == nil || strings.Count(err.Error(), "journal "+kept.Path()) != 1 || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one sentence on the journal", err)
 	}
@@ -385,8 +393,8 @@ func TestExecutorLooksUpPendingWrites(t *testing.T) {
 	s.objects["a"] = after
 	pend(t, s, dropped)
 	x := newTrial(s)
-	x.Confirmed = true
-	tally, err := x.Run(t.Context(), []*Task{stored, dropped})
+	x.Prompt.Confirmed = true
+	tally, err := x.run(t.Context(), []*Task{stored, dropped})
 	if err != nil || tally.Written != 2 {
 		t.Errorf("%+v, %v", tally, err)
 	}
@@ -401,11 +409,11 @@ func TestExecutorDoesNotTakeAWriteForStored(t *testing.T) {
 	task := tasks("a")[0]
 	pend(t, s, task)
 	x := newTrial(s)
-	x.Confirmed = true
+	x.Prompt.Confirmed = true
 	task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		return &engine.Change{Subject: task.Key, Before: live, After: live}, nil
 	}
-	tally, err := x.Run(t.Context(), []*Task{task})
+	tally, err := x.run(t.Context(), []*Task{task})
 	if err != nil || tally.Written != 0 || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{"a drifted"}) {
 		t.Errorf("%+v, %v, writes %v, results %v", tally, err, s.writes, x.results)
 	}
@@ -437,12 +445,12 @@ func TestExecutorTakesAWithheldWriteForStored(t *testing.T) {
 			if err = errors.Join(err, w.Plan(*task.Entry), w.Begin(), w.Attempt(*task.Pending)); err != nil {
 				t.Fatal(err)
 			}
-			x.Confirmed = true
+			x.Prompt.Confirmed = true
 			x.ResumeJournal(w)
 			task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 				return &engine.Change{Subject: task.Key, Before: live, After: live}, nil
 			}
-			if _, err := x.Run(t.Context(), []*Task{task}); err != nil || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{c.want}) {
+			if _, err := x.run(t.Context(), []*Task{task}); err != nil || len(s.writes) > 0 || !slices.Equal(x.results, outcomes{c.want}) {
 				t.Errorf("%v, writes %v, results %v", err, s.writes, x.results)
 			}
 			j, err := journal.Read(file)
@@ -463,7 +471,7 @@ func TestExecutorReportsWhatWasNotTried(t *testing.T) {
 	x := newTrial(s)
 	var left outcomes
 	x.NotTried = left.add
-	if _, err := x.Run(t.Context(), tasks("a", "b", "c")); err == nil {
+	if _, err := x.run(t.Context(), tasks("a", "b", "c")); err == nil {
 		t.Error("the run did not break off")
 	}
 	if want := (outcomes{"a not-tried", "c not-tried"}); !slices.Equal(left, want) || !slices.Equal(x.results, outcomes{"b failed"}) {
@@ -471,7 +479,7 @@ func TestExecutorReportsWhatWasNotTried(t *testing.T) {
 	}
 	x = newTrial(newServer("a"))
 	x.NotTried = func(*Result) error { return errors.New("a run that does not break off leaves nothing") }
-	if _, err := x.Run(t.Context(), tasks("a")); err != nil {
+	if _, err := x.run(t.Context(), tasks("a")); err != nil {
 		t.Error(err)
 	}
 }
@@ -598,7 +606,7 @@ func TestExecutorOutlastsTheAbsenceOfItsServer(t *testing.T) {
 				s.away = waits < 3
 				return true
 			}
-			if _, err := x.Run(t.Context(), tasks(all()...)); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
+			if _, err := x.run(t.Context(), tasks(all()...)); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
 				t.Errorf("error %v", err)
 			}
 			if diff := cmp.Diff(c.results, x.results); diff != "" {
@@ -648,7 +656,7 @@ func TestBatches(t *testing.T) {
 				tasks = append(tasks, task)
 			}
 			var got []string
-			(&Executor{tasks: tasks}).arrange(tasks)
+			(&Queue{tasks: tasks}).arrange(tasks)
 			for _, batch := range batches(tasks, c.size) {
 				var names []string
 				for _, task := range batch {
@@ -720,12 +728,12 @@ func TestQuestionsWithHostileNames(t *testing.T) {
 			"run": func(p *Prompt) error {
 				return p.Confirm(t.Context(), p.question([]*Task{{Key: key, verified: &Verified{}}}, 1))
 			},
-			"many": func(p *Prompt) error { return p.ConfirmMany(t.Context(), 2, 1) },
-			"loss": func(p *Prompt) error { _, err := p.confirmLoss(t.Context(), Result{Key: key}); return err },
+			"many": func(p *Prompt) error { return p.ConfirmMany(t.Context(), 2) },
+			"loss": func(p *Prompt) error { _, err := p.ConfirmLoss(t.Context(), Result{Key: key}); return err },
 		} {
 			var out strings.Builder
 			p := NewPrompt(strings.NewReader("\n"), redact.NewWriter(&out), cluster.Info{Context: text.Text, Server: text.Text, User: text.Text})
-			p.terminal = true
+			p.terminal, p.MaxChanges = true, 1
 			if err := ask(p); err != nil && !errors.Is(err, errDeclined) {
 				t.Fatal(err)
 			}
@@ -741,14 +749,14 @@ func TestInterruptedQuestions(t *testing.T) {
 	t.Parallel()
 	for asked, ask := range map[string]func(context.Context, *Prompt) error{
 		"run":  func(ctx context.Context, p *Prompt) error { return p.Confirm(ctx, "Write?") },
-		"many": func(ctx context.Context, p *Prompt) error { return p.ConfirmMany(ctx, 2, 1) },
+		"many": func(ctx context.Context, p *Prompt) error { return p.ConfirmMany(ctx, 2) },
 	} {
 		r, w := io.Pipe()
 		t.Cleanup(func() { _ = w.Close() }) // for the goroutine that reads
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := NewPrompt(r, io.Discard, cluster.Info{})
-		p.terminal = true
+		p.terminal, p.MaxChanges = true, 1
 		if err := ask(ctx, p); !errors.Is(err, ErrInterrupted) || err.Error() != "nothing was written: interrupted" {
 			t.Errorf("%s: %v", asked, err)
 		}

@@ -112,7 +112,7 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 		return nil
 	}
 	unrecorded := x.Writer.Journal.End(journal.End{Interrupted: interrupted, Outcomes: x.tally.Outcomes})
-	if x.tally.NotTried > 0 {
+	if x.tally.NotTried > 0 && x.Command != "" {
 		fmt.Fprintf(x.ErrOut, "To continue with %s: %s --resume %s\n", wording.Plural(x.tally.NotTried, "object"),
 			x.Command, wording.ShellQuote(x.Writer.Journal.Name()))
 	}

@@ -12,15 +12,11 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
 // Prompt asks the user before a run that writes and, where necessary, during it. It
@@ -28,6 +24,12 @@ import (
 type Prompt struct {
 	// Yes answers the question about the run, and no other.
 	Yes bool
+	// Confirmed reports that the user has confirmed the run before, so that it is not asked about.
+	Confirmed bool
+	// MaxChanges is how many objects a plain yes covers; 0 is not a limit.
+	MaxChanges int
+	// Meter is stopped while a question is open; it may be nil.
+	Meter *wording.Meter
 
 	mu       sync.Mutex
 	in       *bufio.Reader
@@ -56,16 +58,16 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.Objects, e.Most)
 }
 
-// ConfirmMany asks whether so many objects may be written, if they are more than most. It wants the name of
-// the context typed, so that the wrong cluster is not confirmed out of habit.
-func (p *Prompt) ConfirmMany(ctx context.Context, objects, most int) error {
+// ConfirmMany asks whether so many objects may be written, if they are more than MaxChanges. It wants the
+// name of the context typed, so that the wrong cluster is not confirmed out of habit.
+func (p *Prompt) ConfirmMany(ctx context.Context, objects int) error {
 	switch {
-	case most == 0 || objects <= most:
+	case p.Confirmed, p.MaxChanges == 0, objects <= p.MaxChanges:
 		return nil
 	case p.Yes:
-		return &TooManyError{Objects: objects, Most: most}
+		return &TooManyError{Objects: objects, Most: p.MaxChanges}
 	}
-	return p.ConfirmWord(ctx, fmt.Sprintf("%s of %s would be written: more than --max-changes %d.", wording.Plural(objects, "object"), p.cluster, most),
+	return p.ConfirmWord(ctx, fmt.Sprintf("%s of %s would be written: more than --max-changes %d.", wording.Plural(objects, "object"), p.cluster, p.MaxChanges),
 		cmp.Or(p.cluster.Context, p.cluster.Server))
 }
 
@@ -89,7 +91,7 @@ func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
 // there is no terminal to ask on.
 func (p *Prompt) Confirm(ctx context.Context, question string) error {
 	switch {
-	case p.Yes:
+	case p.Yes, p.Confirmed:
 		return nil
 	case !p.terminal:
 		return errNoTerminal
@@ -126,9 +128,9 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 	return text
 }
 
-// confirmLoss asks about one object of which the server would drop data; it is the
+// ConfirmLoss asks about one object of which the server would drop data; it is the
 // Confirm of a Writer. Without a terminal the answer is no, and --yes is not an answer.
-func (p *Prompt) confirmLoss(ctx context.Context, r Result) (bool, error) {
+func (p *Prompt) ConfirmLoss(ctx context.Context, r Result) (bool, error) {
 	if !p.terminal {
 		return false, nil
 	}
@@ -145,6 +147,7 @@ func (p *Prompt) ask(ctx context.Context, question string) (bool, error) {
 func (p *Prompt) readAnswer(ctx context.Context, question string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.Meter.Stop()
 	fmt.Fprint(p.out, question)
 	type line struct {
 		text string
@@ -204,7 +207,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	switch {
 	case err != nil:
 		return nil, NothingWritten(err)
-	case x.tally.Rejected > 0 && !x.SkipRejected:
+	case x.tally.Rejected > 0 && !x.Writer.SkipRejected:
 		return nil,
 			&UnwritableError{
 				Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready),
@@ -219,11 +222,8 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 		}
 	}
 	x.warnOfUnverified(ready)
-	if x.Confirmed {
-		return ready, nil
-	}
 	if len(ready) > counted { // what was managed when it was shown is so no more
-		if err := x.Prompt.ConfirmMany(ctx, len(ready), x.MaxChanges); err != nil {
+		if err := x.Prompt.ConfirmMany(ctx, len(ready)); err != nil {
 			return nil, err
 		}
 	}
@@ -235,14 +235,14 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 func (x *Executor) confirmMany(ctx context.Context, tasks []*Task) (counted int, _ error) {
 	for _, t := range tasks {
 		t.managed, t.impacts = t.isShownManaged(), t.Entry.Impacts
-		if x.IncludeManaged || !t.managed {
+		if x.Writer.IncludeManaged || !t.managed {
 			counted++
 		}
 	}
-	if x.Confirmed || x.IsDryRun() {
+	if x.IsDryRun() {
 		return counted, nil
 	}
-	return counted, x.Prompt.ConfirmMany(ctx, counted, x.MaxChanges)
+	return counted, x.Prompt.ConfirmMany(ctx, counted)
 }
 
 // warnOfUnverified warns, once for each reason, of changes that were not tried.
@@ -280,148 +280,4 @@ func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, e
 		}
 	}
 	return agreed, nil
-}
-
-// writeVerb is the verb of every write of this program.
-const writeVerb = "patch"
-
-// what is "deployments.apps/scale", as kubectl auth can-i takes it.
-func what(n permission.Need) string {
-	resource, subresource, _ := strings.Cut(n.Resource, "/")
-	text := schema.GroupResource{Group: n.Group, Resource: resource}.String()
-	if subresource != "" {
-		text += "/" + subresource
-	}
-	return text
-}
-
-// Forbidden is the error of a write without a permission.
-func Forbidden(n permission.Need) *permission.ForbiddenError {
-	n.Name = ""
-	return &permission.ForbiddenError{Need: n, Err: fmt.Errorf("you may not %s %s", writeVerb, what(n))}
-}
-
-// MissingPermissions asks for every resource in all namespaces, then in each, and then
-// for each object, since a role may name its objects; each step only where the answer
-// before was no. The result is in order of resource and namespace. The error is that of a request.
-func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need,
-	workers int,
-) ([]permission.Need, error) {
-	for _, step := range []func(permission.Need) permission.Need{
-		func(n permission.Need) permission.Need { n.Namespace, n.Name = "", ""; return n },
-		func(n permission.Need) permission.Need { n.Name = ""; return n },
-		func(n permission.Need) permission.Need { return n },
-	} {
-		allowed, err := allowedOf(ctx, a, needs, step, workers)
-		if err != nil {
-			return nil, err
-		}
-		needs = slices.DeleteFunc(slices.Clone(needs), func(n permission.Need) bool { return allowed[step(n)] })
-	}
-	slices.SortStableFunc(needs, func(x, y permission.Need) int {
-		return cmp.Or(cmp.Compare(what(x), what(y)), cmp.Compare(x.Namespace, y.Namespace))
-	})
-	return needs, nil
-}
-
-// allowedOf asks, once each, for what a step makes of the permissions, and returns those that the user has.
-func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need,
-	step func(permission.Need) permission.Need, workers int,
-) (map[permission.Need]bool, error) {
-	out := map[permission.Need]bool{}
-	for _, n := range needs {
-		out[step(n)] = false
-	}
-	asked := slices.Collect(maps.Keys(out))
-	err := ForEach(len(asked), workers, func(i int) (bool, error) {
-		n := asked[i]
-		resource, subresource, _ := strings.Cut(n.Resource, "/")
-		decision, err := a.Authorize(ctx, engine.AccessRequest{
-			Verb: writeVerb, Group: n.Group, Resource: resource, Subresource: subresource,
-			Namespace: n.Namespace, Name: n.Name,
-		})
-		if err != nil {
-			err = fmt.Errorf("asking whether you may %s %s: %w", writeVerb, what(n), err)
-		}
-		return decision.Allowed, err
-	}, func(i int, allowed bool) (enough bool) {
-		out[asked[i]] = allowed
-		return false
-	})
-	return out, err
-}
-
-// checkPermissions asks the server whether the user may write all of the objects, and
-// shows what is missing in a table. If the server cannot be asked there is a warning,
-// and the dry runs show it object by object.
-func (x *Executor) checkPermissions(ctx context.Context, tasks []*Task) error {
-	var needs []permission.Need
-	for _, t := range tasks {
-		more, err := x.RequiredPermissions(ctx, t)
-		if err != nil {
-			return err
-		}
-		needs = append(needs, more...)
-	}
-	missing, err := MissingPermissions(ctx, x.Access, needs, x.Concurrency)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		fmt.Fprintf(x.ErrOut, "warning: %v; the dry runs will show what is forbidden\n", err)
-		return nil
-	case len(missing) == 0:
-		return nil
-	}
-	if err := x.showMissing(missing); err != nil || x.SkipRejected {
-		return err // each of them is rejected by its own dry run
-	}
-	return fmt.Errorf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(len(missing), "object"))
-}
-
-// RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the
-// server does not have.
-func (x *Executor) RequiredPermissions(ctx context.Context, t *Task) (needs []permission.Need, _ error) {
-	key := t.Key
-	mapping, err := x.Mapper.RESTMapping(key.GroupKind, key.Version)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	hasStatus := false
-	if slices.Contains(t.Endpoints, request.StatusSubresource) && key.Subresource == "" {
-		if hasStatus, err = x.Writer.HasStatus(ctx, key.GroupVersionKind()); err != nil {
-			return nil, err
-		}
-	}
-	add := func(subresource string) {
-		resource := strings.TrimSuffix(mapping.Resource.Resource+"/"+subresource, "/")
-		needs = append(needs,
-			permission.Need{
-				Verb: writeVerb, Group: key.Group, Resource: resource, Namespace: key.Namespace,
-				Name: key.Name,
-			})
-	}
-	if !hasStatus || slices.Contains(t.Endpoints, "") {
-		add(key.Subresource)
-	}
-	if hasStatus {
-		add(request.StatusSubresource)
-	}
-	return needs, nil
-}
-
-// showMissing has a row for the objects of a resource in a namespace.
-func (x *Executor) showMissing(missing []permission.Need) error {
-	fmt.Fprintln(x.ErrOut, "Permissions that you need and do not have:")
-	rows := [][]string{{"VERB", "RESOURCE", "NAMESPACE", "OBJECTS"}}
-	for len(missing) > 0 {
-		n, names := missing[0], []string{}
-		for len(missing) > 0 && what(missing[0]) == what(n) && missing[0].Namespace == n.Namespace {
-			names, missing = append(names, missing[0].Name), missing[1:]
-		}
-		rows = append(rows,
-			[]string{writeVerb, what(n), cmp.Or(n.Namespace, "(cluster)"), wording.Cell(engine.Few(names))})
-	}
-	_, err := io.WriteString(x.ErrOut, wording.Table(rows))
-	return err
 }

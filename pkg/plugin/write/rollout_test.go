@@ -183,7 +183,7 @@ func TestRolloutsOfSecretsAreNotLogged(t *testing.T) {
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Version: "v1", Namespace: "shop", Name: "web"}
 	for _, secret := range []bool{false, true} {
 		server := &told{}
-		x := &Executor{Writer: &Writer{Server: server}, ErrOut: io.Discard, Options: Options{Timeout: time.Minute}}
+		x := &Executor{Verifier: Verifier{Writer: &Writer{Server: server}, ErrOut: io.Discard}, Pace: Pace{Timeout: time.Minute}}
 		fields := []engine.FieldChange{{Path: fieldpath.MakePathOrDie("metadata", "labels", "a"), Kind: engine.Added, Withheld: secret}}
 		q := &Task{Key: key, Entry: &plan.Entry{Object: key, Partial: diff.Partial{Fields: fields}}}
 		if err := x.rollOut(t.Context(), []*Task{q}); err != nil || server.secret != secret {

@@ -77,34 +77,32 @@ func (t *Task) under(ctx context.Context) context.Context {
 // want is the Want of a task: the change that is made of the object as it is now, if
 // it is the one that was shown: the same fields, the same values before and after.
 // The error is a *plan.Drift if it is not.
-func (x *Executor) want(t *Task) Want {
-	return func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
-		*unstructured.Unstructured, error,
-	) {
-		now, err := t.Change(ctx, live)
-		switch {
-		case err != nil:
-			return nil, err
-		case t.unsure && t.isMet(now), t.made && !now.Changed():
-			return live, nil // the write, whose outcome may not be recorded, was stored
-		}
-		shown, made := *t.Entry, now
-		if endpoint == request.StatusSubresource {
-			shown, made = shown.StatusPart(), plan.StatusPart(now)
-		}
-		if drift := shown.Drift(made); drift != nil {
-			if !now.Changed() && now.Ignored() {
-				return nil, errIgnored
-			}
-			return nil, drift
-		}
-		if endpoint == "" && now.Changed() {
-			entry := plan.NewEntry(now) // with the values that files withhold
-			t.Entry = &entry
-			t.Rules, t.Propagated = changingRules(now)
-		}
-		return now.After, nil
+func (t *Task) want(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
+	*unstructured.Unstructured, error,
+) {
+	now, err := t.Change(ctx, live)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.unsure && t.isMet(now), t.made && !now.Changed():
+		return live, nil // the write, whose outcome may not be recorded, was stored
 	}
+	shown, made := *t.Entry, now
+	if endpoint == request.StatusSubresource {
+		shown, made = shown.StatusPart(), plan.StatusPart(now)
+	}
+	if drift := shown.Drift(made); drift != nil {
+		if !now.Changed() && now.Ignored() {
+			return nil, errIgnored
+		}
+		return nil, drift
+	}
+	if endpoint == "" && now.Changed() {
+		entry := plan.NewEntry(now) // with the values that files withhold
+		t.Entry = &entry
+		t.Rules, t.Propagated = changingRules(now)
+	}
+	return now.After, nil
 }
 
 // isMet reports whether the rules of a task leave the object as it is. One that does not match it any more
@@ -376,10 +374,10 @@ func (r *RecordedRun) Each(rules []engine.RuleRef,
 	return counted, nil
 }
 
-// Tasks has the executor that will run them keep a task for each entry. The policies are evaluated over the
+// Tasks has the queue that will run them keep a task for each entry. The policies are evaluated over the
 // same objects again, because an entry is written only if they still make the same change, and because it
 // lacks the values of Secrets.
-func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) error {
+func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, q *Queue) error {
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
 	for _, t := range r.tasks {
 		places[t.Key.Named()] = t
@@ -400,7 +398,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 			t.Rules = planned
 		}
 		if t.Entry.Writes() {
-			x.hold(t, c.Target.Object)
+			q.hold(t, c.Target.Object)
 		}
 		if c.Changed() == t.Entry.Writes() && t.Entry.Drift(c) == nil {
 			again := plan.NewEntry(c)
@@ -413,7 +411,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, x *Executor) er
 	}
 	for _, t := range r.tasks {
 		if t.Entry.Writes() {
-			x.tasks = append(x.tasks, t)
+			q.tasks = append(q.tasks, t)
 		}
 	}
 	return err

@@ -116,13 +116,15 @@ func (r *appendingRun) run() []*Result {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	prompt := NewPrompt(r, io.Discard, cluster.Info{})
-	prompt.Yes, prompt.terminal = r.mode == "--yes", true
+	prompt.Yes, prompt.terminal, prompt.Confirmed = r.mode == "--yes", true, r.mode == "--plan"
 	var results []*Result
 	x := &Executor{
-		Options: Options{Concurrency: 1, MaxFailures: 1}, Prompt: prompt, Access: r, Mapper: mapper,
-		Writer: &Writer{Server: r.server, Manager: DefaultFieldManager, DryRun: DryRunNone},
-		Hooks:  Hooks{Report: func(r *Result) error { results = append(results, r); return nil }},
-		ErrOut: io.Discard, Confirmed: r.mode == "--plan",
+		Queue: Queue{Report: func(r *Result) error { results = append(results, r); return nil }},
+		Verifier: Verifier{
+			Writer: &Writer{Server: r.server, Manager: DefaultFieldManager, DryRun: DryRunNone, Confirm: prompt.ConfirmLoss},
+			Access: r, Mapper: mapper, Concurrency: 1, ErrOut: io.Discard,
+		},
+		Prompt: prompt, Pace: Pace{MaxFailures: 1},
 	}
 	if status, _, _ := unstructured.NestedMap(r.server.live.Object, "status"); status != nil {
 		x.Writer.HasStatus = func(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
@@ -136,7 +138,8 @@ func (r *appendingRun) run() []*Result {
 	}
 	tasks := r.tasks(x)
 	r.reach(afterShow)
-	if _, err := x.Run(r.t.Context(), tasks); err != nil {
+	x.tasks = append(x.tasks, tasks...)
+	if _, err := x.Run(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
 	return results
@@ -172,7 +175,7 @@ func (r *appendingRun) tasks(x *Executor) []*Task {
 	if r.mode == "--resume" {
 		run = r.interrupted(x, entries)
 	}
-	if err = run.Tasks(r.t.Context(), e, x); err != nil {
+	if err = run.Tasks(r.t.Context(), e, &x.Queue); err != nil {
 		r.t.Fatal(err)
 	}
 	return nil
