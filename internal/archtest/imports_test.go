@@ -27,7 +27,7 @@ var dialects = []string{"kyverno", "mutatingpolicy", "gatekeeper", "admissionpol
 
 // commands are the packages of commands.
 var commands = []string{
-	"./pkg/plugin/apply", "./pkg/plugin/compare", "./pkg/plugin/convert", "./pkg/plugin/fix", "./pkg/plugin/job", "./pkg/plugin/policies", "./pkg/plugin/preview", "./pkg/plugin/rbac", "./pkg/plugin/test", "./pkg/plugin/undo",
+	"./pkg/plugin/apply", "./pkg/plugin/compare", "./pkg/plugin/convert", "./pkg/plugin/fix", "./pkg/plugin/policies", "./pkg/plugin/preview", "./pkg/plugin/test", "./pkg/plugin/undo",
 }
 
 var rules = append(dialectRules(), []rule{

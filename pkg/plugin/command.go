@@ -32,11 +32,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/fix"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/flags"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/policies"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/test"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
@@ -126,8 +124,8 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		undo.NewHistoryCommand(config, name, streams),
 		test.NewCommand(evaluate, name),
 		policies.NewCommand(evaluate, name),
-		rbac.NewCommand(evaluate, name),
-		job.NewCommand(evaluate, name),
+		policies.NewRBACCommand(evaluate, name),
+		policies.NewJobCommand(evaluate, name),
 		preview.NewSummaryCommand(evaluate, name),
 		NewCompletionCommand(name, streams),
 		NewVersionCommand(name, streams),

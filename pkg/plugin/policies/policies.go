@@ -1,4 +1,9 @@
-// Package policies is the command policies, which prints what policies do before there is any object.
+// Package policies has the commands that read policies and no object: policies, which prints what they do,
+// rbac, which prints the Roles that their runs need, and job, which prints the manifests of a Job or CronJob
+// that runs them inside a cluster.
+//
+// The manifests are the same for the same policies, flags and cluster. What they are made of is untrusted: no
+// text of a policy acts on a terminal, a shell that the manifests are pasted into, or the kubelet.
 package policies
 
 import (
@@ -18,8 +23,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// Flags are what a user types after policies.
-type Flags struct {
+// listFlags are what a user types after policies.
+type listFlags struct {
 	flags.Evaluate
 	Contexts flags.Contexts
 	Output   string
@@ -27,7 +32,7 @@ type Flags struct {
 
 // NewCommand is `policies`: a description of the policies, without objects.
 func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
-	f := Flags{Evaluate: evaluate, Contexts: flags.NewContexts(), Output: formats.Table}
+	f := listFlags{Evaluate: evaluate, Contexts: flags.NewContexts(), Output: formats.Table}
 	c := &cobra.Command{
 		Use:   "policies",
 		Short: "List what policies match, what they may change and what they ask for",
@@ -105,7 +110,7 @@ func describedCode(d *factory.Described) int {
 }
 
 // fleet lists the policies of several clusters, and returns the exit code.
-func (f *Flags) fleet(ctx context.Context) (int, error) {
+func (f *listFlags) fleet(ctx context.Context) (int, error) {
 	f.Objects.AllNamespaces = true
 	w, err := factory.OpenFleet(&f.Evaluate, &f.Contexts, false)
 	if err != nil {

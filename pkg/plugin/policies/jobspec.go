@@ -1,9 +1,4 @@
-// Package job makes the manifests of a Job or CronJob that previews or applies policies inside a cluster: a
-// ServiceAccount, its roles, the policies in ConfigMaps, a volume for what a run that writes records.
-//
-// The manifests are the same for the same policies, flags and cluster. What they are made of is untrusted: no
-// text of a policy acts on a terminal, a shell that the manifests are pasted into, or the kubelet.
-package job
+package policies
 
 import (
 	"encoding/json"
@@ -22,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
-// Spec is what a Job or CronJob is to do.
-type Spec struct {
+// jobSpec is what a Job or CronJob is to do.
+type jobSpec struct {
 	// Name is that of all objects, and Namespace where they are.
 	Name, Namespace string
 	// Drift reports whether the Job fails when a preview finds something to change.
@@ -56,8 +51,8 @@ const (
 // imageName matches a reference to an image: its registry and path, and perhaps a tag and a digest.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`)
 
-// Validate returns an error for what Kubernetes would not take, or never run.
-func (s *Spec) Validate() error {
+// validate returns an error for what Kubernetes would not take, or never run.
+func (s *jobSpec) validate() error {
 	if s.Shards < 1 || s.Shards > engine.MaxShards {
 		return fmt.Errorf("--shards %d: must be between 1 and %d", s.Shards, engine.MaxShards)
 	}
@@ -82,7 +77,7 @@ func (s *Spec) Validate() error {
 }
 
 // validateName checks the name, from which Kubernetes makes those of Jobs, and of Pods by their index.
-func (s *Spec) validateName() error {
+func (s *jobSpec) validateName() error {
 	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
 		return fmt.Errorf("--name %q: must consist of at most %d lower-case letters, digits and '-', the first and the last of them a letter or digit", s.Name, maxLabel)
 	}
@@ -100,7 +95,7 @@ func (s *Spec) validateName() error {
 	return nil
 }
 
-func (s *Spec) sharded() bool { return s.Shards > 1 }
+func (s *jobSpec) sharded() bool { return s.Shards > 1 }
 
 // validateSchedule checks a schedule as Kubernetes does, and that it ever comes.
 func validateSchedule(text string) error {
@@ -129,7 +124,7 @@ const (
 
 // configMaps are the policies, as many to each as kubectl apply takes. A note names one that only a
 // server-side apply takes.
-func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
+func (s *jobSpec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
 	for i, d := range s.Policies {
 		if d.Key.IsSecret() {
@@ -158,7 +153,7 @@ func (s *Spec) configMaps() (out []*corev1.ConfigMap, notes []string, err error)
 	return out, notes, nil
 }
 
-func (s *Spec) configMap(index int) *corev1.ConfigMap {
+func (s *jobSpec) configMap(index int) *corev1.ConfigMap {
 	name := s.Name + "-policies"
 	if index > 0 {
 		name += fmt.Sprintf("-%d", index+1)

@@ -1,4 +1,4 @@
-package job
+package policies
 
 import (
 	"cmp"
@@ -35,10 +35,10 @@ const (
 // indexVariable is where an indexed Job gives each Pod its index.
 const indexVariable = "$(JOB_COMPLETION_INDEX)"
 
-// Manifests are the objects, in the order in which they can be made, and what their reader should know. The
-// error is that of Validate, or is about a policy: one that is too large, or a Secret.
-func (s *Spec) Manifests() (objects []any, notes []string, err error) {
-	if err := s.Validate(); err != nil {
+// manifests are the objects, in the order in which they can be made, and what their reader should know. The
+// error is that of validate, or is about a policy: one that is too large, or a Secret.
+func (s *jobSpec) manifests() (objects []any, notes []string, err error) {
+	if err := s.validate(); err != nil {
 		return nil, nil, err
 	}
 	policies, notes, err := s.configMaps()
@@ -79,16 +79,16 @@ func (s *Spec) Manifests() (objects []any, notes []string, err error) {
 	}), notes, nil
 }
 
-func (s *Spec) labels() map[string]string {
+func (s *jobSpec) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "kubectl-mutate", "app.kubernetes.io/instance": s.Name}
 }
 
-func (s *Spec) metadata(name string) metav1.ObjectMeta {
+func (s *jobSpec) metadata(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: s.labels()}
 }
 
 // claim asks for a volume; several shards write to it at the same time.
-func (s *Spec) claim() *corev1.PersistentVolumeClaim {
+func (s *jobSpec) claim() *corev1.PersistentVolumeClaim {
 	mode := corev1.ReadWriteOnce
 	if s.sharded() {
 		mode = corev1.ReadWriteMany
@@ -105,12 +105,12 @@ func (s *Spec) claim() *corev1.PersistentVolumeClaim {
 	}
 }
 
-func (s *Spec) claimName() string {
+func (s *jobSpec) claimName() string {
 	return cmp.Or(s.Claim, s.Name+"-records")
 }
 
 // job is a Job whose Pods are tried again, but for a run that ended as it will end again.
-func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
+func (s *jobSpec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	ends := batchv1.PodFailurePolicyRule{
 		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
@@ -149,7 +149,7 @@ func (s *Spec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 const container = "kubectl-mutate"
 
 // pod meets the Pod Security Standard "restricted".
-func (s *Spec) pod(policies []*corev1.ConfigMap) corev1.PodSpec {
+func (s *jobSpec) pod(policies []*corev1.ConfigMap) corev1.PodSpec {
 	mounts, volumes := s.volumes(policies)
 	return corev1.PodSpec{
 		ServiceAccountName: s.Name, AutomountServiceAccountToken: new(true), EnableServiceLinks: new(false),
@@ -178,7 +178,7 @@ func (s *Spec) pod(policies []*corev1.ConfigMap) corev1.PodSpec {
 	}
 }
 
-func (s *Spec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, []corev1.Volume) {
+func (s *jobSpec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, []corev1.Volume) {
 	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: tempDir}}
 	volumes := []corev1.Volume{
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -204,7 +204,7 @@ func (s *Spec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, []co
 }
 
 // args are those of the program. The kubelet would replace $(NAME) in them.
-func (s *Spec) args() []string {
+func (s *jobSpec) args() []string {
 	out := make([]string, 0, len(s.Command))
 	for _, arg := range s.Command {
 		out = append(out, strings.ReplaceAll(arg, "$", "$$"))

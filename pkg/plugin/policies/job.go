@@ -1,4 +1,4 @@
-package job
+package policies
 
 import (
 	"context"
@@ -21,25 +21,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/preview"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/rbac"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Flags are what a user types after job.
-type Flags struct {
+// jobFlags are what a user types after job.
+type jobFlags struct {
 	flags.Evaluate
 	Write  flags.Write
 	Report flags.Report
 	Apply  bool
-	Spec   Spec
+	Spec   jobSpec
 	Output string
 }
 
-// NewCommand is `job`: the manifests of a Job that runs the program in the cluster.
-func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
-	f := Flags{
+// NewJobCommand is `job`: the manifests of a Job that runs the program in the cluster.
+func NewJobCommand(evaluate flags.Evaluate, name string) *cobra.Command {
+	f := jobFlags{
 		Evaluate: evaluate, Write: flags.NewWrite(), Output: formats.YAML,
-		Spec: Spec{Name: "kubectl-mutate", Image: process.Image(), Shards: 1},
+		Spec: jobSpec{Name: "kubectl-mutate", Image: process.Image(), Shards: 1},
 	}
 	f.Objects.AllNamespaces = true
 	f.Write.JournalMaxSize.Quantity = resource.MustParse("512Mi") // half of the volume
@@ -79,7 +78,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "exclude", "exclude-namespaces", "skip-managed", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
 // addFlags registers the flags.
-func (f *Flags) addFlags(set *pflag.FlagSet) {
+func (f *jobFlags) addFlags(set *pflag.FlagSet) {
 	f.Policies.AddFlags(set)
 	f.Policies.AddStrictFlag(set)
 	set.BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", f.Objects.AllNamespaces, "Run on the objects of all namespaces; with =false, on those of the namespace of -n.")
@@ -104,8 +103,8 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	set.StringVarP(&f.Output, "output", "o", f.Output, "Output format: one of yaml, json.")
 }
 
-// Validate returns an error for flags that contradict each other.
-func (f *Flags) Validate(typed *pflag.FlagSet) error {
+// validate returns an error for flags that contradict each other.
+func (f *jobFlags) validate(typed *pflag.FlagSet) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
@@ -153,8 +152,8 @@ func guardFlags() *pflag.FlagSet {
 
 // run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
 // run would leave out, and returns the exit code. Args are the types and names that the user typed.
-func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (int, error) {
-	if err := f.Validate(typed); err != nil {
+func (f *jobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (int, error) {
+	if err := f.validate(typed); err != nil {
 		return process.ExitNothing, err
 	}
 	spec := f.Spec
@@ -162,7 +161,7 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (i
 	if spec.Namespace, _, err = f.Config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return process.ExitNothing, err
 	}
-	if err := spec.Validate(); err != nil {
+	if err := spec.validate(); err != nil {
 		return process.ExitNothing, err
 	}
 	var notes []string
@@ -173,38 +172,38 @@ func (f *Flags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (i
 	if !f.Objects.AllNamespaces {
 		kept = []string{spec.Namespace}
 	}
-	r := rbac.Flags{Evaluate: f.Evaluate, For: string(permission.Preview), Report: f.Report, Fixed: true}
+	r := rbacFlags{Evaluate: f.Evaluate, For: string(permission.Preview), Report: f.Report, Fixed: true}
 	r.Objects.Namespaces = nil // the namespace of -n is that of the Job
 	if f.Apply {
 		r.For = string(permission.Apply)
 	}
-	found, needs, more, err := r.Needs(ctx, args, kept)
+	found, needs, more, err := r.needs(ctx, args, kept)
 	if err != nil {
 		return process.ExitNothing, err
 	}
-	spec.Roles = permission.Roles(spec.Namespace+":"+spec.Name, needs, rbac.Listed(kept), nil)
+	spec.Roles = permission.Roles(spec.Namespace+":"+spec.Name, needs, listed(kept), nil)
 	spec.Policies = slices.DeleteFunc(found.Documents, func(d engine.Document) bool {
 		return d.Origin == cluster.Origin
 	})
 	spec.Records = f.Apply || f.Spec.Claim != ""
 	spec.Command = f.command(typed, args, kept)
-	objects, others, err := spec.Manifests()
+	objects, others, err := spec.manifests()
 	if err != nil {
 		return process.ExitNothing, err
 	}
 	notes = slices.Concat(notes, more, others)
-	broken := rbac.PrintBroken(&found, "the run would be incomplete", f.Streams.ErrOut)
+	broken := printBroken(&found, "the run would be incomplete", f.Streams.ErrOut)
 	if f.Apply && broken > 0 {
 		return process.ExitNothing, fmt.Errorf("no Job was printed: %s in policies, with which it would write nothing; fix them, or leave their rules out with --skip", wording.Plural(broken, "error"))
 	}
 	if !f.Quiet {
-		rbac.PrintNotes(notes, f.Streams.ErrOut)
+		printNotes(notes, f.Streams.ErrOut)
 	}
-	return rbac.PrintManifests(f.Output, objects, notes, broken, f.Streams.Out)
+	return printManifests(f.Output, objects, notes, broken, f.Streams.Out)
 }
 
 // command is what is run, with the flags that it has in common with job.
-func (f *Flags) command(typed *pflag.FlagSet, args, namespaces []string) []string {
+func (f *jobFlags) command(typed *pflag.FlagSet, args, namespaces []string) []string {
 	guards := guardFlags()
 	var others []string // flags that are not the run's
 	typed.VisitAll(func(flag *pflag.Flag) {

@@ -1,4 +1,4 @@
-package job_test
+package policies
 
 import (
 	"bytes"
@@ -17,48 +17,47 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/job"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
-func spec() job.Spec {
-	return job.Spec{Name: "mutate", Namespace: "ops", Image: "registry.example/kubectl-mutate:v1", Shards: 1, Command: []string{"preview"}}
+func spec() jobSpec {
+	return jobSpec{Name: "mutate", Namespace: "ops", Image: "registry.example/kubectl-mutate:v1", Shards: 1, Command: []string{"preview"}}
 }
 
 func TestValidate(t *testing.T) {
 	long := strings.Repeat("a", 53)
 	for name, c := range map[string]struct {
-		change func(*job.Spec)
+		change func(*jobSpec)
 		want   string // of the error; empty for none
 	}{
-		"a Job":                         {func(*job.Spec) {}, ""},
-		"a CronJob":                     {func(s *job.Spec) { s.Schedule = "17 * * * *" }, ""},
-		"a macro":                       {func(s *job.Spec) { s.Schedule = "@hourly" }, ""},
-		"the 29th of February":          {func(s *job.Spec) { s.Schedule = "0 0 29 2 *" }, ""},
-		"a long name of a Job":          {func(s *job.Spec) { s.Name = long }, ""},
-		"the longest name of a CronJob": {func(s *job.Spec) { s.Name, s.Schedule = long[1:], "@daily" }, ""},
-		"a digest":                      {func(s *job.Spec) { s.Image = "a/b@sha256:" + strings.Repeat("0", 64) }, ""},
-		"too long a name of a CronJob":  {func(s *job.Spec) { s.Name, s.Schedule = long, "@daily" }, `has 53 characters, and that of a CronJob may have 52`},
-		"one whose Pods have an index":  {func(s *job.Spec) { s.Name, s.Schedule, s.Shards = long[3:], "@daily", 16 }, `has 50 characters, and that of a CronJob with 16 shards may have 49`},
-		"too long a name of a Job":      {func(s *job.Spec) { s.Name = strings.Repeat("a", 64) }, "--name"},
-		"a name in capitals":            {func(s *job.Spec) { s.Name = "Mutate" }, "lower-case letters, digits"},
-		"a name that is a command":      {func(s *job.Spec) { s.Name = "a$(id)" }, "--name"},
-		"a namespace with a slash":      {func(s *job.Spec) { s.Namespace = "a/b" }, "-n"},
-		"no image":                      {func(s *job.Spec) { s.Image = "" }, "--image"},
-		"an image with a line":          {func(s *job.Spec) { s.Image = "a\nb" }, "--image"},
-		"a claim with a slash":          {func(s *job.Spec) { s.Claim = "../a" }, "--claim"},
-		"no shards":                     {func(s *job.Spec) { s.Shards = 0 }, "--shards 0: must be between 1 and 100000"},
-		"shards below 0":                {func(s *job.Spec) { s.Shards = -1 }, "--shards -1: must be between 1 and 100000"},
-		"a schedule of six fields":      {func(s *job.Spec) { s.Schedule = "0 17 * * * *" }, "it has five fields"},
-		"a minute that there is not":    {func(s *job.Spec) { s.Schedule = "60 * * * *" }, "--schedule"},
-		"a word":                        {func(s *job.Spec) { s.Schedule = "hourly" }, "--schedule"},
-		"a time zone":                   {func(s *job.Spec) { s.Schedule = "TZ=UTC 0 * * * *" }, "takes no TZ="},
-		"a day that never comes":        {func(s *job.Spec) { s.Schedule = "0 0 31 2 *" }, "such a day never comes"},
+		"a Job":                         {func(*jobSpec) {}, ""},
+		"a CronJob":                     {func(s *jobSpec) { s.Schedule = "17 * * * *" }, ""},
+		"a macro":                       {func(s *jobSpec) { s.Schedule = "@hourly" }, ""},
+		"the 29th of February":          {func(s *jobSpec) { s.Schedule = "0 0 29 2 *" }, ""},
+		"a long name of a Job":          {func(s *jobSpec) { s.Name = long }, ""},
+		"the longest name of a CronJob": {func(s *jobSpec) { s.Name, s.Schedule = long[1:], "@daily" }, ""},
+		"a digest":                      {func(s *jobSpec) { s.Image = "a/b@sha256:" + strings.Repeat("0", 64) }, ""},
+		"too long a name of a CronJob":  {func(s *jobSpec) { s.Name, s.Schedule = long, "@daily" }, `has 53 characters, and that of a CronJob may have 52`},
+		"one whose Pods have an index":  {func(s *jobSpec) { s.Name, s.Schedule, s.Shards = long[3:], "@daily", 16 }, `has 50 characters, and that of a CronJob with 16 shards may have 49`},
+		"too long a name of a Job":      {func(s *jobSpec) { s.Name = strings.Repeat("a", 64) }, "--name"},
+		"a name in capitals":            {func(s *jobSpec) { s.Name = "Mutate" }, "lower-case letters, digits"},
+		"a name that is a command":      {func(s *jobSpec) { s.Name = "a$(id)" }, "--name"},
+		"a namespace with a slash":      {func(s *jobSpec) { s.Namespace = "a/b" }, "-n"},
+		"no image":                      {func(s *jobSpec) { s.Image = "" }, "--image"},
+		"an image with a line":          {func(s *jobSpec) { s.Image = "a\nb" }, "--image"},
+		"a claim with a slash":          {func(s *jobSpec) { s.Claim = "../a" }, "--claim"},
+		"no shards":                     {func(s *jobSpec) { s.Shards = 0 }, "--shards 0: must be between 1 and 100000"},
+		"shards below 0":                {func(s *jobSpec) { s.Shards = -1 }, "--shards -1: must be between 1 and 100000"},
+		"a schedule of six fields":      {func(s *jobSpec) { s.Schedule = "0 17 * * * *" }, "it has five fields"},
+		"a minute that there is not":    {func(s *jobSpec) { s.Schedule = "60 * * * *" }, "--schedule"},
+		"a word":                        {func(s *jobSpec) { s.Schedule = "hourly" }, "--schedule"},
+		"a time zone":                   {func(s *jobSpec) { s.Schedule = "TZ=UTC 0 * * * *" }, "takes no TZ="},
+		"a day that never comes":        {func(s *jobSpec) { s.Schedule = "0 0 31 2 *" }, "such a day never comes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := spec()
 			c.change(&s)
-			err := s.Validate()
+			err := s.validate()
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -73,9 +72,9 @@ func policy(name, text string) engine.Document {
 }
 
 // printed returns the manifests as YAML, and what a server reads.
-func printed(t *testing.T, s job.Spec) (text string, objects []map[string]any, notes []string) {
+func printed(t *testing.T, s jobSpec) (text string, objects []map[string]any, notes []string) {
 	t.Helper()
-	made, notes, err := s.Manifests()
+	made, notes, err := s.manifests()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +126,7 @@ func TestLargePolicies(t *testing.T) {
 		t.Errorf("notes: %q", notes)
 	}
 	s.Policies = append(s.Policies, policy("larger", strings.Repeat("x", 1<<20)))
-	if _, _, err := s.Manifests(); err == nil || !strings.HasPrefix(err.Error(), "larger.yaml:1: ") {
+	if _, _, err := s.manifests(); err == nil || !strings.HasPrefix(err.Error(), "larger.yaml:1: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -137,7 +136,7 @@ func TestSecretAmongPolicies(t *testing.T) {
 	s.Policies = []engine.Document{policy("a", ""), engine.NewDocument(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "token"}, "data": map[string]any{"t": "czNjcjN0"},
 	}}, "policies/b.yaml:7")}
-	_, _, err := s.Manifests()
+	_, _, err := s.manifests()
 	if err == nil || !strings.HasPrefix(err.Error(), "policies/b.yaml:7: Secret token: ") || strings.Contains(err.Error(), "czNj") {
 		t.Errorf("got %v", err)
 	}

@@ -1,5 +1,4 @@
-// Package rbac is the command rbac, which prints the Roles that a run needs.
-package rbac
+package policies
 
 import (
 	"cmp"
@@ -27,8 +26,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// Flags are what a user types after rbac.
-type Flags struct {
+// rbacFlags are what a user types after rbac.
+type rbacFlags struct {
 	flags.Evaluate
 	For string
 	// Validation is that of a preview.
@@ -44,9 +43,11 @@ type Flags struct {
 	Fixed bool
 }
 
-// NewCommand is `rbac`: the permissions that a run of policies takes.
-func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
-	f := Flags{Evaluate: evaluate, For: string(permission.Preview), Name: "kubectl-mutate", Output: formats.YAML}
+// NewRBACCommand is `rbac`: the permissions that a run of policies takes.
+func NewRBACCommand(evaluate flags.Evaluate, name string) *cobra.Command {
+	f := rbacFlags{
+		Evaluate: evaluate, For: string(permission.Preview), Name: "kubectl-mutate", Output: formats.YAML,
+	}
 	c := &cobra.Command{
 		Use:   "rbac [TYPE | TYPE/NAME ...]",
 		Short: "Print the permissions that are needed to preview or apply policies",
@@ -81,7 +82,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 			# The permissions to apply it to one object and nothing else
 			%[1]s rbac deployment/web -n shop -p policy.yaml --for apply`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return process.Exit(f.Run(c.Context(), args))
+			return process.Exit(f.run(c.Context(), args))
 		},
 	}
 	f.Policies.AddFlags(c.Flags())
@@ -107,8 +108,8 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 // spaces.
 var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
-// Validate returns an error for flags that contradict each other. Args are as in Run.
-func (f *Flags) Validate(args []string) error {
+// validate returns an error for flags that contradict each other. Args are as in run.
+func (f *rbacFlags) validate(args []string) error {
 	if f.Output != formats.YAML && f.Output != formats.JSON {
 		return &formats.UnknownFormatError{Format: f.Output, Allowed: []string{formats.YAML, formats.JSON}}
 	}
@@ -133,7 +134,7 @@ func (f *Flags) Validate(args []string) error {
 }
 
 // subjects returns those that the roles are bound to.
-func (f *Flags) subjects() ([]rbacv1.Subject, error) {
+func (f *rbacFlags) subjects() ([]rbacv1.Subject, error) {
 	var out []rbacv1.Subject
 	for _, name := range f.Users {
 		out = append(out, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name})
@@ -154,11 +155,11 @@ func (f *Flags) subjects() ([]rbacv1.Subject, error) {
 	return out, nil
 }
 
-// Run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do
+// run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do
 // not cover, and returns the exit code. Args are the types and names that the user typed.
-func (f *Flags) Run(ctx context.Context, args []string) (int, error) {
+func (f *rbacFlags) run(ctx context.Context, args []string) (int, error) {
 	subjects, err := f.subjects()
-	if err = cmp.Or(f.Validate(args), err); err != nil {
+	if err = cmp.Or(f.validate(args), err); err != nil {
 		return process.ExitNothing, err
 	}
 	namespaces := f.Objects.Namespaces
@@ -166,23 +167,23 @@ func (f *Flags) Run(ctx context.Context, args []string) (int, error) {
 		namespaces = []string{*f.Config.Namespace}
 	}
 	quiet := f.Quiet
-	found, needs, notes, err := f.Needs(ctx, args, namespaces)
+	found, needs, notes, err := f.needs(ctx, args, namespaces)
 	if err != nil {
 		return process.ExitNothing, err
 	}
 	var roles []any
-	for _, role := range permission.Roles(f.Name, needs, Listed(namespaces), subjects) {
+	for _, role := range permission.Roles(f.Name, needs, listed(namespaces), subjects) {
 		roles = append(roles, role)
 	}
-	broken := PrintBroken(&found, "the roles do not cover it", f.Streams.ErrOut)
+	broken := printBroken(&found, "the roles do not cover it", f.Streams.ErrOut)
 	if !quiet {
-		PrintNotes(notes, f.Streams.ErrOut)
+		printNotes(notes, f.Streams.ErrOut)
 	}
-	return PrintManifests(f.Output, roles, notes, broken, f.Streams.Out)
+	return printManifests(f.Output, roles, notes, broken, f.Streams.Out)
 }
 
-// PrintBroken prints the errors of policies, with what follows from them, and returns their number.
-func PrintBroken(found *factory.Described, so string, errOut io.Writer) int {
+// printBroken prints the errors of policies, with what follows from them, and returns their number.
+func printBroken(found *factory.Described, so string, errOut io.Writer) int {
 	broken := found.List.Errors()
 	for _, p := range broken {
 		fmt.Fprintf(redact.NewWriter(errOut), "error: %s; %s\n", p, so)
@@ -193,16 +194,16 @@ func PrintBroken(found *factory.Described, so string, errOut io.Writer) int {
 	return len(broken) + len(found.Unknown)
 }
 
-// PrintNotes prints what the reader of manifests should know.
-func PrintNotes(notes []string, errOut io.Writer) {
+// printNotes prints what the reader of manifests should know.
+func printNotes(notes []string, errOut io.Writer) {
 	for _, note := range notes {
 		fmt.Fprintf(redact.NewWriter(errOut), "warning: %s\n", note)
 	}
 }
 
-// PrintManifests prints manifests for which some policies are broken, in YAML with notes for their reader,
+// printManifests prints manifests for which some policies are broken, in YAML with notes for their reader,
 // and returns the exit code.
-func PrintManifests(format string, objects []any, notes []string, broken int, out io.Writer) (int, error) {
+func printManifests(format string, objects []any, notes []string, broken int, out io.Writer) (int, error) {
 	var err error
 	if format == formats.JSON {
 		err = permission.PrintJSON(out, objects)
@@ -218,11 +219,11 @@ func PrintManifests(format string, objects []any, notes []string, broken int, ou
 	return process.ExitOK, nil
 }
 
-// Listed are the namespaces for which there can be roles: none, for all, where one is a pattern.
-func Listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
+// listed are the namespaces for which there can be roles: none, for all, where one is a pattern.
+func listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
 
-// Needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
-func (f *Flags) Needs(ctx context.Context, args,
+// needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
+func (f *rbacFlags) needs(ctx context.Context, args,
 	namespaces []string) (found factory.Described, needs []permission.Need,
 	notes []string, err error,
 ) {
@@ -252,7 +253,7 @@ func (f *Flags) Needs(ctx context.Context, args,
 		return found, nil, nil, err
 	}
 	run := permission.Run{
-		Namespaces: Listed(namespaces), Reports: reports, Fixed: f.Fixed,
+		Namespaces: listed(namespaces), Reports: reports, Fixed: f.Fixed,
 		Rules: found.Descriptions, Served: found.Served, Only: only, Purpose: permission.Purpose(f.For),
 		DryRuns: f.Validation == flags.ValidateServer, Watches: f.Watch.On,
 		Reads:     found.Reads(f.Policies.FromCluster),
