@@ -64,6 +64,12 @@ type Options struct {
 
 // Client talks to one API server. It is safe for concurrent use.
 type Client struct {
+	*connection
+	patience *Patience // of a RetryingClient; nil for reads that give up early
+}
+
+// connection is what the views of a Client share.
+type connection struct {
 	rest      rest.Interface
 	api       *discovery.DiscoveryClient
 	discovery discovery.CachedDiscoveryInterface // keeps what was read, as long as the client is there
@@ -95,10 +101,10 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 	if err != nil {
 		return nil, unquoted(fmt.Errorf("connect to %s: %w", config.Host, err))
 	}
-	c := &Client{
+	c := &Client{connection: &connection{
 		rest: client, chunkSize: cmp.Or(o.ChunkSize, defaultChunkSize),
 		info: infoOf(getter, config), warnings: o.Warnings,
-	}
+	}}
 	c.Renew()
 	// of which nothing but the cache of HTTP is used, which asks whether an answer still holds
 	cached, err := getter.ToDiscoveryClient()

@@ -105,7 +105,7 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	}
 	request := c.rest.Post().AbsPath(collectionPath(r, key.Namespace)...).Body(body).
 		SetHeader("Content-Type", runtime.ContentTypeJSON)
-	return Retry(ctx, readBackoff(), apierrors.IsTooManyRequests, func() error {
+	return Retry(ctx, readPatience(), apierrors.IsTooManyRequests, func() error {
 		_, err := c.do(ctx, http.MethodPost, request)
 		return err
 	})
@@ -319,7 +319,7 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 	}
 	request.Body(body).SetHeader("Content-Type", "application/json")
 	var answer []byte
-	err = Retry(ctx, readBackoff(), nil, func() (err error) { // a review, which stores nothing
+	err = Retry(ctx, readPatience(), nil, func() (err error) { // a review, which stores nothing
 		answer, err = c.do(ctx, method, request)
 		return err
 	})

@@ -19,9 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -41,18 +39,14 @@ func DefaultBackoff() wait.Backoff {
 const maxRetryAfter = time.Minute
 
 // Retry makes a call until it succeeds, fails in a way that waiting does not fix, or after which again is
-// false, or has been made b.Steps times; a Backoff without Steps stands for DefaultBackoff, and a nil again
-// for one that is always true. Waits are those of the Backoff, after the Retry-After of the server. The error
-// is that of the last call, or of a context that ended meanwhile.
+// false, or has been made as often as the Backoff says; a nil again stands for one that is always true. Waits
+// are those of the Backoff, after the Retry-After of the server. The error is that of the last call, or of a
+// context that ended meanwhile.
 //
 // client-go's own retries are not used for what is written: they repeat every
 // request, writes as well, to which the server answers with a Retry-After.
-func Retry(ctx context.Context, b wait.Backoff, again func(error) bool, call func() error) error {
-	return retry(ctx, NewAttempts(b, nil), again, call)
-}
-
-func retry(ctx context.Context, attempts *Attempts, again func(error) bool, call func() error) error {
-	for {
+func Retry(ctx context.Context, p *Patience, again func(error) bool, call func() error) error {
+	for attempts := NewAttempts(p); ; {
 		err := call()
 		if err == nil {
 			attempts.Succeeded()
@@ -66,22 +60,19 @@ func retry(ctx context.Context, attempts *Attempts, again func(error) bool, call
 	}
 }
 
-// retrying is the key of the RetryingClient that reads.
-type retrying struct{}
-
 // retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run
 // over many objects must not end at the first of these. A server that cannot be reached at all, or does not
 // answer in time, is not waited for, but by a RetryingClient: the address is wrong more often than the server
 // is about to come up. One that has to answer is then not asked again at all.
 func (c *Client) retryRead(ctx context.Context, read func() error) error {
-	if by, ok := ctx.Value(retrying{}).(RetryingClient); ok {
-		return retry(ctx, NewAttempts(by.Backoff, by.Patience), nil, read)
+	if c.patience != nil {
+		return Retry(ctx, c.patience, nil, read)
 	}
 	if silent := c.silent.Load(); silent != nil {
 		return *silent
 	}
 	late := func(err error) bool { return timedOut(err) || c.hasToAnswer && apierrors.IsTimeout(err) }
-	err := Retry(ctx, readBackoff(), func(err error) bool {
+	err := Retry(ctx, readPatience(), func(err error) bool {
 		var network *net.OpError
 		var untrusted *tls.CertificateVerificationError
 		return !(errors.As(err, &network) && network.Op == "dial") && !errors.As(err, &untrusted) && !late(err)
@@ -98,18 +89,20 @@ func timedOut(err error) bool {
 	return errors.As(err, &network) && network.Timeout() || transport.IsLimit(err)
 }
 
-// readBackoff is over within a second: a run begins with many reads, and an aggregated API whose server is
+// readPatience is over within a second: a run begins with many reads, and an aggregated API whose server is
 // down must not hold it up.
-func readBackoff() wait.Backoff {
-	b := DefaultBackoff()
-	b.Steps = 5
-	return b
+func readPatience() *Patience {
+	p := &Patience{Backoff: DefaultBackoff()}
+	p.Backoff.Steps = 5
+	return p
 }
 
 // Patience is what the calls of a run share: once a few of them have been repeated in vain for one cause,
 // such as a webhook that cannot be called, a call that fails for it is not repeated. It is safe for
 // concurrent use; nil always repeats.
 type Patience struct {
+	// Backoff is between the attempts of a call; without Steps it is DefaultBackoff.
+	Backoff wait.Backoff
 	// Waiting, if set, is called with the cause for which a call is going to be repeated.
 	Waiting func(cause string)
 
@@ -215,10 +208,11 @@ type Attempts struct {
 // as a webhook, is not repeated as often as what fails at once.
 const maxAnswering = 30 * time.Second
 
-// NewAttempts starts the count. A Backoff without Steps stands for DefaultBackoff.
-func NewAttempts(b wait.Backoff, p *Patience) *Attempts {
-	if b.Steps == 0 {
-		b = DefaultBackoff()
+// NewAttempts starts the count.
+func NewAttempts(p *Patience) *Attempts {
+	b := DefaultBackoff()
+	if p != nil && p.Backoff.Steps > 0 {
+		b = p.Backoff
 	}
 	return &Attempts{left: b.Steps, delay: b.DelayFunc(), patience: p, begun: time.Now()}
 }
@@ -309,19 +303,13 @@ func IsMergeFailure(err error) bool {
 // repeated: reads, dry runs, and writes that the server has not begun to work on
 // (429). Any other write is sent once: its caller looks up what became of it.
 //
-// It waits longer than a Client, which gives up early: a preview can be made
+// It waits longer than other Clients, which give up early: a preview can be made
 // again, but a run that writes should outlast a restart of the server.
-type RetryingClient struct {
-	Client *Client
-	// Backoff is between attempts; without Steps it is DefaultBackoff.
-	Backoff wait.Backoff
-	// Patience is that of the run.
-	Patience *Patience
-}
+type RetryingClient struct{ *Client }
 
-// Get reads an object as Client.Get does.
-func (c RetryingClient) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	return c.Client.Get(context.WithValue(ctx, retrying{}, c), key)
+// Retrying returns the client of a run that writes, with the Patience of the run, which is never nil.
+func (c *Client) Retrying(p *Patience) RetryingClient {
+	return RetryingClient{&Client{c.connection, p}}
 }
 
 // hurry is how long the server may take for a dry run where others hung.
@@ -336,8 +324,8 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
 		final := p.Type == types.ApplyPatchType && IsMergeFailure(answer)
 		return p.DryRun && !final || apierrors.IsTooManyRequests(answer)
 	}
-	err = retry(ctx, NewAttempts(c.Backoff, c.Patience), again, func() error {
-		stuck := c.Patience.stuck()
+	err = Retry(ctx, c.patience, again, func() error {
+		stuck := c.patience.stuck()
 		if p.DryRun && stuck != nil {
 			p.Within = hurry
 		}
@@ -350,13 +338,6 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
 	return object, err
 }
 
-// Types returns the schema of a kind as Client.Types does.
-func (c RetryingClient) Types(ctx context.Context, gvk schema.GroupVersionKind,
-	refresh bool,
-) (managedfields.TypeConverter, error) {
-	return c.Client.Types(context.WithValue(ctx, retrying{}, c), gvk, refresh)
-}
-
 // ReportClient writes reports. Its Client can write nothing else: Options.But has their resources.
 type ReportClient struct {
 	*Client
@@ -366,7 +347,7 @@ type ReportClient struct {
 
 // Apply sends a server-side apply, which takes all fields of the object.
 func (c *ReportClient) Apply(ctx context.Context, key engine.ObjectKey, body []byte) error {
-	_, err := RetryingClient{Client: c.Client}.Patch(ctx, key,
+	_, err := c.Retrying(&Patience{}).Patch(ctx, key,
 		Patch{Type: types.ApplyPatchType, Body: body, FieldManager: c.FieldManager, Force: true})
 	return err
 }

@@ -46,7 +46,7 @@ func TestRetryOfPassingFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			err := cluster.Retry(t.Context(), wait.Backoff{Steps: 10}, nil, func() error {
+			err := cluster.Retry(t.Context(), &cluster.Patience{Backoff: wait.Backoff{Steps: 10}}, nil, func() error {
 				if calls++; calls < 3 {
 					return c.err
 				}
@@ -67,7 +67,7 @@ func TestRetryWaitsLongerAndLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		last := time.Now()
-		err := cluster.Retry(t.Context(), wait.Backoff{}, nil, func() error {
+		err := cluster.Retry(t.Context(), nil, nil, func() error {
 			waits = append(waits, time.Since(last))
 			last = time.Now()
 			return statusError(http.StatusServiceUnavailable, 0)
@@ -87,7 +87,7 @@ func TestRetryWaitsLongerAndLonger(t *testing.T) {
 func TestRetryHonoursRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, calls := time.Now(), 0
-		err := cluster.Retry(t.Context(), wait.Backoff{}, nil, func() error {
+		err := cluster.Retry(t.Context(), nil, nil, func() error {
 			if calls++; calls == 1 {
 				return statusError(http.StatusTooManyRequests, 7)
 			}
@@ -105,7 +105,7 @@ func TestPatienceEnds(t *testing.T) {
 		var waiting []string
 		patience := &cluster.Patience{Waiting: func(cause string) { waiting = append(waiting, cause) }}
 		attempts := func(err error, failures int, takes time.Duration) (calls int) {
-			for a := cluster.NewAttempts(wait.Backoff{}, patience); ; {
+			for a := cluster.NewAttempts(patience); ; {
 				time.Sleep(takes)
 				if calls++; calls > failures {
 					a.Succeeded()

@@ -18,9 +18,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
+func withoutWaits() *cluster.Patience { return &cluster.Patience{Backoff: wait.Backoff{Steps: 10}} }
+
 // refusing is a server that answers its first requests for ConfigMaps, reviews, or the list
 // of schemas, otherwise.
-func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client cluster.RetryingClient, sent *atomic.Int64) {
+func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (client *cluster.Client, sent *atomic.Int64) {
 	t.Helper()
 	s := newServer(t, nil)
 	sent = new(atomic.Int64)
@@ -35,7 +37,7 @@ func refusing(t *testing.T, requests int64, reply func(http.ResponseWriter)) (cl
 		}
 		return true
 	}
-	return cluster.RetryingClient{Client: s.client(t, cluster.Options{}), Backoff: wait.Backoff{Steps: 10}}, sent
+	return s.client(t, cluster.Options{}), sent
 }
 
 // What may have been stored is not sent again by a layer that cannot look it up.
@@ -67,7 +69,7 @@ func TestRetryingClientRepeatsAWriteOnlyIfNothingHasHappened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, sent := refusing(t, 1, c.answer)
 			c.patch.Body = []byte(`[]`)
-			_, err := client.Patch(t.Context(), key("shop", "a"), c.patch)
+			_, err := client.Retrying(withoutWaits()).Patch(t.Context(), key("shop", "a"), c.patch)
 			if sent.Load() != c.sent || (err == nil) != (c.sent == 2) {
 				t.Errorf("%d requests, %v", sent.Load(), err)
 			}
@@ -77,7 +79,7 @@ func TestRetryingClientRepeatsAWriteOnlyIfNothingHasHappened(t *testing.T) {
 
 func TestRetryingClientReadsAgain(t *testing.T) {
 	client, sent := refusing(t, 2, func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) })
-	if u, err := client.Get(t.Context(), key("shop", "a")); err != nil || u.GetName() != "a" || sent.Load() != 3 {
+	if u, err := client.Retrying(withoutWaits()).Get(t.Context(), key("shop", "a")); err != nil || u.GetName() != "a" || sent.Load() != 3 {
 		t.Errorf("%v, %v after %d requests", u, err, sent.Load())
 	}
 }
@@ -111,7 +113,7 @@ func TestClientRepeatsNoCreation(t *testing.T) {
 				w.Header().Set("Retry-After", c.retryAfter)
 				w.WriteHeader(c.code)
 			})
-			if err := c.send(client.Client); sent.Load() != c.sent || (err == nil) != (c.sent == 2) {
+			if err := c.send(client); sent.Load() != c.sent || (err == nil) != (c.sent == 2) {
 				t.Errorf("%d requests, %v", sent.Load(), err)
 			}
 		})
@@ -124,11 +126,11 @@ func TestClientGivesUpAfterOneTimeout(t *testing.T) {
 		w.WriteHeader(http.StatusGatewayTimeout)
 		fmt.Fprint(w, status(http.StatusGatewayTimeout, "Timeout", "").body)
 	})
-	if err := client.Client.Answers(t.Context()); err != nil {
+	if err := client.Answers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := client.Client.Get(t.Context(), key("shop", "a")); !apierrors.IsTimeout(err) || sent.Load() != 1 {
+		if _, err := client.Get(t.Context(), key("shop", "a")); !apierrors.IsTimeout(err) || sent.Load() != 1 {
 			t.Errorf("%d requests, %v", sent.Load(), err)
 		}
 	}
@@ -140,18 +142,18 @@ func TestRetryingClientHurries(t *testing.T) {
 	hangs := apierrors.NewInternalError(errors.New(`failed calling webhook "slow.example.com": context deadline exceeded`))
 	synctest.Test(t, func(t *testing.T) {
 		for range 3 {
-			for a := cluster.NewAttempts(wait.Backoff{}, patience); ; {
+			for a := cluster.NewAttempts(patience); ; {
 				if time.Sleep(10 * time.Second); a.Wait(t.Context(), hangs) != nil {
 					break
 				}
 			}
 		}
 	})
-	client, sent := refusing(t, 1, func(w http.ResponseWriter) {
+	base, sent := refusing(t, 1, func(w http.ResponseWriter) {
 		w.WriteHeader(http.StatusGatewayTimeout)
 		fmt.Fprint(w, status(http.StatusGatewayTimeout, "Timeout", "").body)
 	})
-	client.Patience = patience
+	client := base.Retrying(patience)
 	p := cluster.Patch{Type: types.JSONPatchType, Body: []byte(`[]`), DryRun: true}
 	if _, err := client.Patch(t.Context(), key("shop", "a"), p); !errors.Is(err, hangs) || sent.Load() != 1 {
 		t.Errorf("%d requests, %v", sent.Load(), err)

@@ -58,7 +58,7 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cached, known := s.documents[gvk.GroupVersion()]
-	repeated := ctx.Value(retrying{}) != nil
+	repeated := c.patience != nil
 	if !known || refresh || cached.failures > 0 && (repeated || cached.failures < maxSchemaFailures) {
 		err := c.retryRead(ctx, func() (err error) {
 			cached.document, err = c.openAPI(ctx, gvk.GroupVersion(), refresh)

@@ -41,7 +41,7 @@ func (f *Factory) Verifier(with *flags.Write) *write.Verifier {
 	patience := &cluster.Patience{Waiting: func(cause string) { f.progress.WaitingFor("the server: " + cause) }}
 	return &write.Verifier{
 		Writer: &write.Writer{
-			Server: cluster.RetryingClient{Client: f.Client, Patience: patience}, Patience: patience,
+			Server: f.Client.Retrying(patience), Patience: patience,
 			Manager: with.FieldManager,
 			Allowed: with.Allowed, DryRun: write.DryRun(with.DryRun), HasStatus: f.Client.HasStatus,
 		},
@@ -99,7 +99,7 @@ func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 		GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1",
 		Name: metav1.NamespaceSystem,
 	}
-	system, err := cluster.RetryingClient{Client: f.Client}.Get(ctx, key)
+	system, err := f.Client.Retrying(&cluster.Patience{}).Get(ctx, key)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 	case err != nil:

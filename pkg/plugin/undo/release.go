@@ -47,7 +47,7 @@ func (r *Reversal) release(ctx context.Context) error {
 // releaseOne begins again if another client was faster, or if the answer to the write was
 // lost: what is left to give up is read each time.
 func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
-	for attempts := cluster.NewAttempts(r.Executor.Writer.Retry, r.Executor.Writer.Patience); ; {
+	for attempts := cluster.NewAttempts(r.Executor.Writer.Patience); ; {
 		sent, err := r.tryRelease(ctx, key)
 		// a read is repeated by the Server
 		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {

@@ -79,7 +79,7 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 			s := &flaky{reads: c.reads, writes: c.writes}
 			r := Reversal{
 				Header:   journal.Header{FieldManager: "run"},
-				Executor: &write.Executor{Verifier: write.Verifier{Writer: &write.Writer{Server: s, Retry: wait.Backoff{Steps: 3}}, ErrOut: io.Discard}},
+				Executor: &write.Executor{Verifier: write.Verifier{Writer: &write.Writer{Server: s, Patience: &cluster.Patience{Backoff: wait.Backoff{Steps: 3}}}, ErrOut: io.Discard}},
 			}
 			err := r.releaseOne(t.Context(), engine.ObjectKey{Namespace: "shop", Name: "web"})
 			if s.read != c.read || s.written != c.written || (err == nil) != (c.want == nil) {

@@ -597,7 +597,7 @@ func TestExecutorOutlastsTheAbsenceOfItsServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &leaving{server: newServer(all()...), with: "b", stores: c.stores}
 			x := newTrial(s.server)
-			x.Writer.Server, x.Writer.Retry = s, wait.Backoff{Steps: 2}
+			x.Writer.Server, x.Writer.Patience = s, &cluster.Patience{Backoff: wait.Backoff{Steps: 2}}
 			path := filepath.Join(t.TempDir(), "journal")
 			x.Journal = func() (*journal.Writer, error) { return newJournal(path) }
 			waits := 0

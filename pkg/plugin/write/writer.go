@@ -54,10 +54,8 @@ type Writer struct {
 	// PatchOnly is why server-side apply is not to be used; zero if it may be.
 	PatchOnly request.Reason
 	DryRun    DryRun
-	// Retry is how often, and after which waits, a write whose answer is lost is sent
-	// again; without Steps it is cluster.DefaultBackoff. The Server repeats all else.
-	Retry wait.Backoff
-	// Patience is that of the run, which the Server has too.
+	// Patience says how often a write is sent again whose answer is lost. The Server, which has it too, repeats
+	// all else.
 	Patience *cluster.Patience
 	// HasStatus reports whether a kind has a /status endpoint, to which the changes
 	// below .status are sent. With nil they are sent with the others; the server may
@@ -315,7 +313,7 @@ func (t *endpointWrite) store(ctx context.Context) error {
 	if err := t.attempt(t.now); err != nil {
 		return err
 	}
-	for attempts := cluster.NewAttempts(t.Retry, t.Patience); ; {
+	for attempts := cluster.NewAttempts(t.Patience); ; {
 		answer, err := t.send(ctx)
 		switch {
 		case err == nil:

@@ -368,7 +368,7 @@ func TestWriterLeavesAnObjectWhereTheChangeIsADifferentOne(t *testing.T) {
 }
 
 // withoutWaits makes as many attempts as a run does, one right after the other.
-func withoutWaits() wait.Backoff { return wait.Backoff{Steps: 10} }
+func withoutWaits() *cluster.Patience { return &cluster.Patience{Backoff: wait.Backoff{Steps: 10}} }
 
 // errAsItWas has a fakeServer answer with the object that it had before.
 var errAsItWas = errors.New("")
@@ -426,7 +426,7 @@ func TestWriterLooksUpAWriteWhoseAnswerIsLost(t *testing.T) {
 			}
 			s.before, s.after = hook(c.before), hook(c.after)
 			w := writerTo(s)
-			w.Retry = withoutWaits()
+			w.Patience = withoutWaits()
 			r := mustApply(t, w, setA("2"))
 			checkOutcome(t, r, c.want)
 			checkSent(t, s, c.sent)
@@ -450,7 +450,7 @@ func TestWriterDoesNotWriteTwiceAfterAStaleLookup(t *testing.T) {
 		return nil, nil
 	}
 	w := writerTo(s)
-	w.Retry = withoutWaits()
+	w.Patience = withoutWaits()
 	r := mustApply(t, w, setA("2"))
 	checkOutcome(t, r, Applied)
 	checkSent(t, s, "(patch) patch patch")
@@ -468,12 +468,12 @@ func TestWriterGivesUpOnASilentServer(t *testing.T) {
 		return errCut
 	}
 	w := writerTo(s)
-	w.Retry = withoutWaits()
-	w.Retry.Steps = 4
+	w.Patience = withoutWaits()
+	w.Patience.Backoff.Steps = 4
 	if _, err := verifyAndWrite(t.Context(), w, key, setA("2")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
-	if len(s.sent) != 1+w.Retry.Steps || s.writes != 0 {
+	if len(s.sent) != 1+w.Patience.Backoff.Steps || s.writes != 0 {
 		t.Errorf("%d requests, %d stored", len(s.sent), s.writes)
 	}
 }
