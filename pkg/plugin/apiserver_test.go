@@ -241,7 +241,7 @@ func runUntil(ctx context.Context, t testing.TB, s *apiServer, user string, args
 	var out bytes.Buffer
 	var errOut syncBuffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
-	code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams), args, streams)
+	code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams, nil), args, streams)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return serverRun{code, out.String(), errOut.String(), slices.Clone(s.requests)}

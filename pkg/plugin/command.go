@@ -48,13 +48,14 @@ func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), process.SetMemoryLimit())
 	defer unwatch()
-	ctx, stop := write.InterruptContext(watched, func(ctx context.Context) {
-		process.Abort(ctx, streams.ErrOut)
+	interrupts := &write.Interrupts{}
+	ctx, stop := interrupts.Context(watched, func(ctx context.Context) {
+		process.Abort(ctx, interrupts, streams.ErrOut)
 	})
 	defer stop()
 	klog.SetLogger(logr.Discard()) // until -v asks for it: client-go also logs the errors that it returns
 	name := displayName(argv[0], os.Getenv("_"))
-	return Run(ctx, NewCommand(name, streams), argv[1:], streams)
+	return Run(ctx, NewCommand(name, streams, interrupts), argv[1:], streams)
 }
 
 // Run executes a command of NewCommand with arguments, prints the error it ends
@@ -65,7 +66,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	if err == nil && called.Name() == cobra.ShellCompRequestCmd {
 		err = ctx.Err() // a completion has no errors of its own
 	}
-	err = process.OrInterrupted(ctx, err)
+	err = process.OrInterrupted(ctx, nil, err)
 	var quiet *process.Error
 	if err != nil && (!errors.As(err, &quiet) || quiet.Err != nil) {
 		process.PrintError(redact.NewWriter(streams.ErrOut), "", err)
@@ -73,8 +74,10 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	return process.CodeOf(err)
 }
 
-// NewCommand is the root command. Name is how help and errors call the program.
-func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
+// NewCommand is the root command. Name is how help and errors call the program; interrupts may be nil.
+func NewCommand(name string, streams genericiooptions.IOStreams,
+	interrupts *write.Interrupts,
+) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mutate",
 		Short: "Preview and apply mutation policies on objects that already exist",
@@ -111,7 +114,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams) *cobra.Command 
 		return startLog(level)
 	}
 	evaluate := flags.NewEvaluate(config)
-	evaluate.Streams = streams
+	evaluate.Streams, evaluate.Interrupts = streams, interrupts
 	c.AddCommand(
 		preview.NewCommand(evaluate, name),
 		preview.NewExplainCommand(evaluate, name),

@@ -81,6 +81,6 @@ func runCommand(t *testing.T, args ...string) (code int, out, errOut string) {
 	var stdout bytes.Buffer
 	var stderr syncBuffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr}
-	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams)
+	code = plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams, nil), args, streams)
 	return code, stdout.String(), stderr.String()
 }

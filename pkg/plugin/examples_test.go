@@ -30,7 +30,7 @@ var (
 )
 
 func newRoot() *cobra.Command {
-	return plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard())
+	return plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard(), nil)
 }
 
 func examples(t *testing.T) []example {

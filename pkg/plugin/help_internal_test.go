@@ -20,7 +20,7 @@ func TestEveryFlagHasATopic(t *testing.T) {
 			of(sub)
 		}
 	}
-	of(NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()))
+	of(NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard(), nil))
 	known := map[string]bool{"help": true}
 	for _, topic := range topics {
 		for _, flag := range topic.flags {
@@ -46,7 +46,7 @@ func TestBriefHelp(t *testing.T) {
 	help := func(c *cobra.Command, flag string) string {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		args := append(strings.Fields(c.CommandPath())[1:], flag)
-		if code := Run(t.Context(), NewCommand("mutate", streams), args, streams); code != 0 {
+		if code := Run(t.Context(), NewCommand("mutate", streams, nil), args, streams); code != 0 {
 			t.Errorf("%s: exit code %d", args, code)
 		}
 		return out.String()
@@ -65,7 +65,7 @@ func TestBriefHelp(t *testing.T) {
 			of(sub)
 		}
 	}
-	of(NewCommand("mutate", genericiooptions.NewTestIOStreamsDiscard()))
+	of(NewCommand("mutate", genericiooptions.NewTestIOStreamsDiscard(), nil))
 }
 
 // The fields that help names are those of the schemas.
@@ -85,7 +85,7 @@ func helpNames(t *testing.T, command, after, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard()).Find([]string{command})
+	c, _, err := NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard(), nil).Find([]string{command})
 	if err != nil {
 		t.Fatal(err)
 	}

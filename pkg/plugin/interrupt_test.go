@@ -43,7 +43,7 @@ func TestInterrupt(t *testing.T) {
 			useServer(t, serverThatHangs(t, cancel))
 			var errOut bytes.Buffer
 			streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: onWrite(cancel), ErrOut: &errOut}
-			code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams), append(c.args, "-p", policy), streams)
+			code := plugin.Run(ctx, plugin.NewCommand("kubectl mutate", streams, nil), append(c.args, "-p", policy), streams)
 			if code != process.ExitInterrupted || !regexp.MustCompile(c.want).MatchString(errOut.String()) {
 				t.Errorf("exit code %d, want %d; standard error:\n%s", code, process.ExitInterrupted, errOut.String())
 			}

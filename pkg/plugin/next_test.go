@@ -78,7 +78,7 @@ func TestNextCommandsArePasted(t *testing.T) {
 
 func previewCommand(t *testing.T) (root, c *cobra.Command) {
 	t.Helper()
-	root = NewCommand("kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard())
+	root = NewCommand("kubectl-mutate", genericiooptions.NewTestIOStreamsDiscard(), nil)
 	c, _, err := root.Find([]string{"preview"})
 	if err != nil {
 		t.Fatal(err)

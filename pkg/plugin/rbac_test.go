@@ -35,7 +35,7 @@ func TestRBACWithoutAServer(t *testing.T) {
 		}
 		asked.Store(0)
 		streams, _, _, errOut := genericiooptions.NewTestIOStreams()
-		code := Run(t.Context(), NewCommand("kubectl-mutate", streams), []string{"rbac", "-p", file, "--server", server.URL, "--cache-dir", t.TempDir()}, streams)
+		code := Run(t.Context(), NewCommand("kubectl-mutate", streams, nil), []string{"rbac", "-p", file, "--server", server.URL, "--cache-dir", t.TempDir()}, streams)
 		if code != process.ExitNothing {
 			t.Errorf("exit code %d: %s", code, errOut)
 		}

@@ -362,7 +362,7 @@ func TestSecretsOfCommands(t *testing.T) {
 	tier.NotShort(t)
 	x := newSecretRuns(t)
 	commands := secretCommands()
-	root := plugin.NewCommand("kubectl mutate", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard})
+	root := plugin.NewCommand("kubectl mutate", genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, nil)
 	tree := leaves(root)
 	for name := range commands {
 		if tree[name] == nil {

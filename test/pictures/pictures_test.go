@@ -34,7 +34,7 @@ func run(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, problems bytes.Buffer
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}
-	if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams), args, streams); code == 2 {
+	if code := plugin.Run(t.Context(), plugin.NewCommand("kubectl mutate", streams, nil), args, streams); code == 2 {
 		t.Fatalf("%s: %s", args, problems.String())
 	}
 	return out.String()
@@ -96,7 +96,7 @@ func TestDrawings(t *testing.T) {
 		check(t, err)
 		return string(text)
 	}
-	root := plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard())
+	root := plugin.NewCommand("kubectl mutate", genericiooptions.NewTestIOStreamsDiscard(), nil)
 	for _, words := range regexp.MustCompile(`class="command"[^>]*>([^<]*)<`).FindAllStringSubmatch(read("how-it-works.svg"), -1) {
 		for name := range strings.SplitSeq(words[1], ", ") {
 			name, option, _ := strings.Cut(name, " --")

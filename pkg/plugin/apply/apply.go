@@ -130,8 +130,9 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
 				return process.Exit(f.watch(c, args))
 			}
-			write.AnnounceWrites(c.Context())
-			return process.RunE(c.Context())(f.runner(c, args))
+			f.Interrupts.AnnounceWrites()
+			err := process.RunE(c.Context())(f.runner(c, args))
+			return process.OrInterrupted(c.Context(), f.Interrupts, err)
 		},
 	}
 	f.addFlags(c.Flags())

@@ -31,6 +31,7 @@ func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) 
 	prompt.Yes, prompt.MaxChanges, prompt.Meter = with.Yes || with.Rehearses(), with.MaxChanges, f.progress
 	x := &write.Executor{
 		Queue: write.Queue{Report: report}, Verifier: *f.Verifier(with), Prompt: prompt, Pace: with.WritePace(),
+		Interrupts: f.Interrupts,
 	}
 	x.Writer.Confirm, x.Writer.Slots = prompt.ConfirmLoss, make(chan struct{}, with.Concurrency)
 	return x

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
 // Evaluate has the flags that preview and apply-existing share.
@@ -30,9 +31,10 @@ type Evaluate struct {
 	// Expand also evaluates the Pods that controllers would create for workloads.
 	Expand bool
 	// Quiet leaves out progress, notices and warnings on standard error.
-	Quiet   bool
-	Config  *genericclioptions.ConfigFlags
-	Streams genericiooptions.IOStreams
+	Quiet      bool
+	Config     *genericclioptions.ConfigFlags
+	Streams    genericiooptions.IOStreams
+	Interrupts *write.Interrupts // may be nil
 }
 
 // NewEvaluate returns the defaults. Config holds the flags by which kubectl

@@ -94,9 +94,10 @@ func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 }
 
 // OrInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a
-// request that failed for that reason is not an error of its own.
-func OrInterrupted(ctx context.Context, err error) error {
-	code, why := CodeOf(err), whyStopped(ctx)
+// request that failed for that reason is not an error of its own. The interrupts are those of a command that
+// writes; nil for others.
+func OrInterrupted(ctx context.Context, i *write.Interrupts, err error) error {
+	code, why := CodeOf(err), whyStopped(ctx, i)
 	switch {
 	case ctx.Err() == nil, code != ExitInterrupted && !Interrupted(err), code == why.Code:
 		// which may say after how many objects
@@ -106,20 +107,20 @@ func OrInterrupted(ctx context.Context, err error) error {
 }
 
 // whyStopped is the error of a run that was stopped in the middle: by the limit of memory, or by the user.
-func whyStopped(ctx context.Context) *Error {
+func whyStopped(ctx context.Context, i *write.Interrupts) *Error {
 	why := &Error{Code: ExitInterrupted, Err: write.ErrInterrupted}
 	if exceeded := (*limit.MemoryError)(nil); errors.As(context.Cause(ctx), &exceeded) {
 		why = &Error{Code: ExitIncomplete, Err: exceeded}
 	}
-	if write.BeforeWrites(ctx) {
+	if i.BeforeWrites() {
 		why.Err = write.NothingWritten(why.Err)
 	}
 	return why
 }
 
 // Abort ends the process in the middle of what it does, because it was stopped.
-func Abort(ctx context.Context, errOut io.Writer) {
-	why := whyStopped(ctx)
+func Abort(ctx context.Context, i *write.Interrupts, errOut io.Writer) {
+	why := whyStopped(ctx, i)
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)

@@ -90,8 +90,9 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			write.AnnounceWrites(c.Context())
-			return process.RunE(c.Context())(f.runner(c, args))
+			f.Interrupts.AnnounceWrites()
+			err := process.RunE(c.Context())(f.runner(c, args))
+			return process.OrInterrupted(c.Context(), f.Interrupts, err)
 		},
 	}
 	c.Flags().BoolVarP(&f.Objects.AllNamespaces, "all-namespaces", "A", false, "Undo what was done to the named objects in all namespaces.")

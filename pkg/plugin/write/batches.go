@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 
 // write writes batch by batch, and reports what was not started.
 func (x *Executor) write(ctx context.Context, ready []*Task) error {
-	hard, end := untilSecondInterrupt(ctx, x.ErrOut)
+	hard, end := x.untilSecondInterrupt(ctx)
 	defer end()
 	// What has drifted is left alone, as what had before the first write: it is not a write that failed.
 	failed := func() int { return x.tally.Failed - x.tally.Outcomes[string(Drifted)] }
@@ -129,8 +128,8 @@ func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 
 // untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
 // ctx, and only a second one the returned context. Call end when nothing is in flight.
-func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.Context, end func()) {
-	second, release := HoldInterrupt(ctx)
+func (x *Executor) untilSecondInterrupt(ctx context.Context) (hard context.Context, end func()) {
+	second, release := x.Interrupts.Hold()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		select {
@@ -138,7 +137,7 @@ func untilSecondInterrupt(ctx context.Context, errOut io.Writer) (hard context.C
 			return
 		case <-ctx.Done():
 		}
-		fmt.Fprintln(errOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
+		fmt.Fprintln(x.ErrOut, "Interrupted: waiting for the requests in flight. Interrupt again to stop at once.")
 		select {
 		case <-hard.Done():
 		case <-second:

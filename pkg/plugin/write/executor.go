@@ -41,7 +41,8 @@ type Pace struct {
 type Executor struct {
 	Queue
 	Verifier
-	Prompt *Prompt
+	Prompt     *Prompt
+	Interrupts *Interrupts // may be nil
 	Pace
 	// Journal opens the journal before the first write; nil keeps none.
 	Journal func() (*journal.Writer, error)

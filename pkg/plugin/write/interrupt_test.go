@@ -1,28 +1,26 @@
 package write
 
 import (
-	"context"
 	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// start runs a watch; interrupt sends it a signal, and exited reports when it ended the process.
-func start(t *testing.T) (ctx context.Context, interrupt func(), exited func() time.Duration) {
+// start waits for interrupts; interrupt sends a signal, and exited reports when it ended the process.
+func start(t *testing.T) (i *Interrupts, interrupt func(), exited func() time.Duration) {
 	t.Helper()
 	signals := make(chan os.Signal, 2)
-	w := &watch{signals: signals, grace: InterruptGrace}
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), watchKey{}, w))
+	i = &Interrupts{}
 	stopped, begin := make(chan struct{}), time.Now()
 	after := never
-	go w.run(nil, cancel, stopped, func() { after = time.Since(begin) })
+	go i.run(signals, nil, func() {}, stopped, func() { after = time.Since(begin) })
 	t.Cleanup(func() { close(stopped) })
 	interrupt = func() {
 		signals <- os.Interrupt
 		synctest.Wait()
 	}
-	return ctx, interrupt, func() time.Duration {
+	return i, interrupt, func() time.Duration {
 		synctest.Wait()
 		return after
 	}
@@ -31,30 +29,29 @@ func start(t *testing.T) (ctx context.Context, interrupt func(), exited func() t
 // never is when a process ends that goes on.
 const never time.Duration = -1
 
-func TestContext(t *testing.T) {
+func TestInterrupts(t *testing.T) {
 	for name, c := range map[string]struct {
-		run  func(ctx context.Context, interrupt func())
+		run  func(i *Interrupts, interrupt func())
 		want time.Duration // after which the process ends
 	}{
-		"no interrupt":           {func(context.Context, func()) {}, never},
-		"one interrupt":          {func(_ context.Context, interrupt func()) { interrupt() }, InterruptGrace},
-		"a second interrupt":     {func(_ context.Context, interrupt func()) { interrupt(); time.Sleep(time.Second); interrupt() }, time.Second},
-		"held":                   {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt() }, never},
+		"no interrupt":           {func(*Interrupts, func()) {}, never},
+		"one interrupt":          {func(_ *Interrupts, interrupt func()) { interrupt() }, InterruptGrace},
+		"a second interrupt":     {func(_ *Interrupts, interrupt func()) { interrupt(); time.Sleep(time.Second); interrupt() }, time.Second},
+		"held":                   {func(i *Interrupts, interrupt func()) { i.Hold(); interrupt() }, never},
 		"held and released":      {held, time.Hour + InterruptGrace},
-		"released before":        {func(ctx context.Context, interrupt func()) { _, release := HoldInterrupt(ctx); release(); interrupt() }, InterruptGrace},
-		"held, second interrupt": {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt(); interrupt() }, InterruptGrace},
-		"held, third interrupt":  {func(ctx context.Context, interrupt func()) { HoldInterrupt(ctx); interrupt(); interrupt(); interrupt() }, 0},
-		"a context of its own":   {func(_ context.Context, interrupt func()) { HoldInterrupt(context.Background()); interrupt() }, InterruptGrace},
-		"a context made of it":   {func(ctx context.Context, interrupt func()) { HoldInterrupt(context.WithoutCancel(ctx)); interrupt() }, never},
-		"held again after it":    {func(ctx context.Context, interrupt func()) { interrupt(); HoldInterrupt(ctx) }, InterruptGrace},
-		"held again, no longer": {func(ctx context.Context, interrupt func()) {
-			_, release := HoldInterrupt(ctx)
+		"released before":        {func(i *Interrupts, interrupt func()) { _, release := i.Hold(); release(); interrupt() }, InterruptGrace},
+		"held, second interrupt": {func(i *Interrupts, interrupt func()) { i.Hold(); interrupt(); interrupt() }, InterruptGrace},
+		"held, third interrupt":  {func(i *Interrupts, interrupt func()) { i.Hold(); interrupt(); interrupt(); interrupt() }, 0},
+		"none that is known":     {func(_ *Interrupts, interrupt func()) { (*Interrupts)(nil).Hold(); interrupt() }, InterruptGrace},
+		"held again after it":    {func(i *Interrupts, interrupt func()) { interrupt(); i.Hold() }, InterruptGrace},
+		"held again, no longer": {func(i *Interrupts, interrupt func()) {
+			_, release := i.Hold()
 			release()
-			HoldInterrupt(ctx)
+			i.Hold()
 			interrupt()
 		}, never},
-		"released more than once": {func(ctx context.Context, interrupt func()) {
-			_, release := HoldInterrupt(ctx)
+		"released more than once": {func(i *Interrupts, interrupt func()) {
+			_, release := i.Hold()
 			release()
 			release()
 			interrupt()
@@ -62,8 +59,8 @@ func TestContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, interrupt, exited := start(t)
-				c.run(ctx, interrupt)
+				i, interrupt, exited := start(t)
+				c.run(i, interrupt)
 				time.Sleep(2 * time.Hour)
 				if got := exited(); got != c.want {
 					t.Errorf("the process ended after %v, want %v", got, c.want)
@@ -73,8 +70,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-func held(ctx context.Context, interrupt func()) {
-	_, release := HoldInterrupt(ctx)
+func held(i *Interrupts, interrupt func()) {
+	_, release := i.Hold()
 	interrupt()
 	time.Sleep(time.Hour)
 	release()
