@@ -23,14 +23,14 @@ import (
 // release gives up what the run still owns of objects although its values are
 // reverted: the keys of the list elements that its fields were in. The objects do not
 // change, and a failure leaves nothing behind but that ownership, so it is a warning.
-func (r *Reversal) release(ctx context.Context) error {
-	applied := slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !o.Applied })
-	return write.ForEach(len(applied), r.Executor.Concurrency,
+func (o *Options) release(ctx context.Context) error {
+	applied := slices.DeleteFunc(slices.Clone(o.Objects), func(of Object) bool { return !of.Applied })
+	return write.ForEach(len(applied), o.Executor.Concurrency,
 		func(i int) (failed, broken error) {
 			if ctx.Err() != nil {
 				return nil, write.ErrInterrupted
 			}
-			return r.releaseOne(applied[i].under(ctx), applied[i].Object), nil
+			return o.releaseOne(applied[i].under(ctx), applied[i].Object), nil
 		},
 		func(i int, failed error) (enough bool) {
 			if failed != nil {
@@ -38,7 +38,7 @@ func (r *Reversal) release(ctx context.Context) error {
 				if len(applied[i].secret()) > 0 {
 					why = engine.ErrHidden.Error()
 				}
-				fmt.Fprintf(r.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, r.Header.FieldManager, why)
+				fmt.Fprintf(o.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, o.Header.FieldManager, why)
 			}
 			return false
 		})
@@ -46,9 +46,9 @@ func (r *Reversal) release(ctx context.Context) error {
 
 // releaseOne begins again if another client was faster, or if the answer to the write was
 // lost: what is left to give up is read each time.
-func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
-	for attempts := cluster.NewAttempts(r.Executor.Writer.Patience); ; {
-		sent, err := r.tryRelease(ctx, key)
+func (o *Options) releaseOne(ctx context.Context, key engine.ObjectKey) error {
+	for attempts := cluster.NewAttempts(o.Executor.Writer.Patience); ; {
+		sent, err := o.tryRelease(ctx, key)
 		// a read is repeated by the Server
 		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
 			return err
@@ -61,8 +61,8 @@ func (r *Reversal) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 
 // tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up.
 // Sent reports whether the error is that of the write.
-func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
-	server := r.Executor.Writer.Server
+func (o *Options) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
+	server := o.Executor.Writer.Server
 	live, err := server.Get(ctx, key)
 	if apierrors.IsNotFound(err) || (err == nil && key.UID != "" && key.UID != live.GetUID()) {
 		return false, nil
@@ -70,7 +70,7 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 	if err != nil {
 		return false, err
 	}
-	owners, err := withoutKeys(live, r.Header.FieldManager)
+	owners, err := withoutKeys(live, o.Header.FieldManager)
 	if owners == nil || err != nil {
 		return false, err
 	}
@@ -84,7 +84,7 @@ func (r *Reversal) tryRelease(ctx context.Context, key engine.ObjectKey) (sent b
 		return false, err
 	}
 	_, err = server.Patch(ctx, key,
-		cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: r.Header.FieldManager})
+		cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: o.Header.FieldManager})
 	return true, err
 }
 

@@ -77,7 +77,7 @@ func TestReleaseBeginsAgainOnlyAfterItsOwnWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &flaky{reads: c.reads, writes: c.writes}
-			r := Reversal{
+			r := Options{
 				Header:   journal.Header{FieldManager: "run"},
 				Executor: &write.Executor{Verifier: write.Verifier{Writer: &write.Writer{Server: s, Patience: &cluster.Patience{Backoff: wait.Backoff{Steps: 3}}}, ErrOut: io.Discard}},
 			}
@@ -104,7 +104,7 @@ func TestReleaseReadsOnlyWhatWasApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &flaky{}
-			r := Reversal{
+			r := Options{
 				Header: journal.Header{FieldManager: "run"}, Objects: []Object{c.object},
 				Executor: &write.Executor{Verifier: write.Verifier{Concurrency: 1, Writer: &write.Writer{Server: server}, ErrOut: io.Discard}},
 			}
@@ -264,7 +264,7 @@ func TestUnseenValuesArePutBackWithAWarning(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := Object{Object: engine.KeyOf(&live), Writes: []Write{{Partial: wrote, ResourceVersion: "7"}}}
-			r := Reversal{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &write.Executor{}}
+			r := Options{Header: journal.Header{ID: "1", Secrets: keeps}, Executor: &write.Executor{}}
 			change := r.restore(t.Context(), &of, &live)
 			warned := slices.Contains(change.ToShow().Steps[0].Warnings, unseen)
 			refused := errors.Is(change.Steps[0].Err, errUnfounded)

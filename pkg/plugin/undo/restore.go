@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -128,16 +127,20 @@ func (r *restoring) keep(p fieldpath.Path, why error) {
 
 // put makes a path have a value, or nothing.
 func (r *restoring) put(p fieldpath.Path, v content) {
-	if r.Want == r.live {
-		r.Want = r.live.DeepCopy()
-	}
-	if !set(r.Want.Object, p, v) {
+	if !r.set(p, v) {
 		r.keep(p, ErrGone)
-		return
-	}
-	if !v.there {
+	} else if !v.there {
 		r.prune(p)
 	}
+}
+
+// set gives a path of the object a content, and reports whether it could.
+func (r *restoring) set(p fieldpath.Path, v content) bool {
+	object, ok := put(r.Want.Object, p, v)
+	if ok {
+		r.Want = &unstructured.Unstructured{Object: object.(map[string]any)} // as it was
+	}
+	return ok
 }
 
 // prune removes the maps that a removal has left empty and that were not there
@@ -149,7 +152,7 @@ func (r *restoring) prune(p fieldpath.Path) {
 		if !isMap || len(fields) > 0 || at(r.write.Before, p[:n]).there {
 			return
 		}
-		set(r.Want.Object, p[:n], content{})
+		r.set(p[:n], content{})
 	}
 }
 
@@ -179,14 +182,11 @@ func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done
 	if slices.Equal(wanted, now) {
 		return done
 	}
-	if r.Want == r.live {
-		r.Want = r.live.DeepCopy()
-	}
 	elements := make([]any, len(wanted))
 	for i, name := range wanted {
 		elements[i] = is[slices.Index(now, name)]
 	}
-	set(r.Want.Object, list, content{value: elements, there: true})
+	r.set(list, content{value: elements, there: true})
 	return done
 }
 
@@ -229,69 +229,46 @@ func arranged(base, now, order []string) []string {
 	return base
 }
 
-// set gives a path of an object a content, and reports whether it could. Missing maps on
-// the way are created, missing list elements are not.
-func set(object map[string]any, p fieldpath.Path, c content) bool {
-	_, ok := put(object, p, c)
-	return ok
-}
-
-// put returns a value with a content at a path. Maps are modified, lists may be new.
+// put returns a value with a content at a path, and whether that is possible. Missing maps on the way are
+// created, missing list elements are not. Nothing is modified.
 func put(v any, p fieldpath.Path, c content) (any, bool) {
-	switch {
-	case p[0].FieldName != nil:
-		return putField(v, p, c)
-	case p[0].Index != nil:
-		return v, false
+	if len(p) == 0 {
+		return c.value, true
+	}
+	if p[0].FieldName != nil {
+		return putField(v, *p[0].FieldName, p[1:], c)
 	}
 	list, isList := v.([]any)
-	if !isList && v != nil {
-		return v, false
-	}
-	i := diff.Index(list, p[0])
+	i, last := diff.Index(list, p[0]), len(p) == 1
 	switch {
-	case len(p) > 1 && i < 0:
+	case p[0].Index != nil, !isList && v != nil, i < 0 && !last:
 		return v, false
-	case len(p) > 1:
-		element, ok := put(list[i], p[1:], c)
-		list[i] = element
-		return list, ok
-	case c.there && i < 0:
-		return append(list, runtime.DeepCopyJSONValue(c.value)), true
-	case c.there:
-		list[i] = runtime.DeepCopyJSONValue(c.value)
-	case i >= 0:
-		return slices.Delete(list, i, i+1), true
+	case i < 0 && !c.there:
+		return v, true
+	case i < 0:
+		return append(slices.Clone(list), c.value), true
+	case last && !c.there:
+		return slices.Delete(slices.Clone(list), i, i+1), true
 	}
-	return list, true
+	out, ok := slices.Clone(list), false
+	out[i], ok = put(list[i], p[1:], c)
+	return out, ok
 }
 
-func putField(v any, p fieldpath.Path, c content) (any, bool) {
+// putField is put for a field of a map, and a path below it.
+func putField(v any, name string, below fieldpath.Path, c content) (any, bool) {
 	fields, isMap := v.(map[string]any)
-	if !isMap && v != nil {
-		return v, false
-	}
-	name := *p[0].FieldName
-	below, exists := fields[name]
+	is, exists := fields[name]
 	switch {
+	case !isMap && v != nil:
+		return v, false
 	case !exists && !c.there:
 		return v, true // there is nothing to take away
-	case len(p) == 1 && !c.there:
-		delete(fields, name)
-		return fields, true
-	case len(p) == 1:
-		below = runtime.DeepCopyJSONValue(c.value)
-	default:
-		var ok bool
-		if below, ok = put(below, p[1:], c); !ok {
-			return v, false
-		}
+	case len(below) == 0 && !c.there:
+		return diff.Without(fields, name), true
 	}
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	fields[name] = below
-	return fields, true
+	is, ok := put(is, below, c)
+	return diff.With(fields, name, is), ok
 }
 
 // unitsOf returns the fields of a change by what is put back as one: a value, an

@@ -24,8 +24,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/impact"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
@@ -33,57 +36,58 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Reversal reverts the writes of one run.
-type Reversal struct {
+// Options are what undo needs: it reverts the writes of one run.
+type Options struct {
 	Header  journal.Header // of the run's journal
 	Objects []Object
 	Schemas engine.Reader
 	// Executor writes. Its Writer is set to read no stale state, and to send what
 	// takes no ownership.
 	Executor *write.Executor
-	// Found is given what would be put back of each object, and Previewed what that
-	// comes to, before anything is written.
-	Found     func(*engine.Change) error
-	Previewed func(evaluation.Summary) error
+	apply.Printers
 
 	fresh *freshServer
 }
 
-// Run shows what would be put back, verifies it, asks, and writes. The error says
+// Run shows what would be put back, verifies it, asks, and writes, and returns the exit code. The error says
 // why nothing, or not everything, was tried; objects that could not be put back
-// are results. Incomplete reports that something is left open besides the objects that the tally counts.
-func (r *Reversal) Run(ctx context.Context) (tally write.Tally, incomplete bool, _ error) {
-	writer := r.Executor.Writer
-	r.fresh = newFreshServer(writer.Server)
-	writer.Server = r.fresh
+// are results.
+func (o *Options) Run(ctx context.Context) (int, error) {
+	writer := o.Executor.Writer
+	o.fresh = newFreshServer(writer.Server)
+	writer.Server = o.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
-	report := r.Executor.Report
-	r.Executor.Report = func(w *write.Result) error { // that the run owned what it wrote is no news
+	report := o.Executor.Report
+	o.Executor.Report = func(w *write.Result) error { // that the run owned what it wrote is no news
 		w.Takeovers = slices.DeleteFunc(w.Takeovers, func(t request.Takeover) bool {
-			return t.Manager == r.Header.FieldManager
+			return t.Manager == o.Header.FieldManager
 		})
 		return report(w)
 	}
-	summary, err := r.preview(ctx)
+	summary, err := o.preview(ctx)
 	if err != nil {
-		return tally, true, write.NothingWritten(err)
+		return apply.WriteReports(o.Reports, process.ExitNothing, write.NothingWritten(err))
 	}
-	tally, err = r.Executor.Run(ctx)
-	if err == nil && !r.Executor.IsDryRun() {
-		err = r.release(ctx)
+	tally, err := o.Executor.Run(ctx)
+	if err == nil && !o.Executor.IsDryRun() {
+		err = o.release(ctx)
 	}
-	return tally, summary.Incomplete > 0 || err != nil, err
+	code := process.WrittenCode(tally, summary.Incomplete > 0 || err != nil)
+	if err == nil || len(tally.Outcomes) > 0 {
+		err = errors.Join(o.Shown.Close(), err)
+	}
+	return apply.WriteReports(o.Reports, code, err)
 }
 
 // preview shows what would be put back, and keeps tasks of it.
-func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
-	summary := evaluation.NewSummary([]engine.RuleRef{r.rule()})
+func (o *Options) preview(ctx context.Context) (evaluation.Summary, error) {
+	summary := evaluation.NewSummary([]engine.RuleRef{o.rule()})
 	var broken error
-	err := write.ForEach(len(r.Objects), r.Executor.Concurrency,
+	err := write.ForEach(len(o.Objects), o.Executor.Concurrency,
 		func(i int) (*engine.Change, error) {
-			of := &r.Objects[i]
-			r.fresh.know(of.Object, of.ResourceVersion)
-			return r.change(ctx, of)
+			of := &o.Objects[i]
+			o.fresh.know(of.Object, of.ResourceVersion)
+			return o.change(ctx, of)
 		},
 		func(i int, c *engine.Change) (enough bool) {
 			if c == nil {
@@ -91,20 +95,20 @@ func (r *Reversal) preview(ctx context.Context) (evaluation.Summary, error) {
 			}
 			summary.Add(c)
 			if c.Changed() {
-				r.Executor.Keep(r.task(&r.Objects[i], c), c) // it need not be read again, as long as nobody writes it
+				o.Executor.Keep(o.task(&o.Objects[i], c), c) // it need not be read again, as long as nobody writes it
 			}
-			broken = r.Found(c)
+			broken = o.Print(output.Evaluated{Change: c})
 			return broken != nil
 		})
 	if err = errors.Join(err, broken); err != nil {
 		return *summary, err
 	}
-	return *summary, r.Previewed(*summary)
+	return *summary, o.Print(output.Summary{Summary: *summary})
 }
 
 // rule is what the previews and results of an undo name as the cause.
-func (r *Reversal) rule() engine.RuleRef {
-	return engine.RuleRef{Dialect: "undo", Policy: r.Header.ID}
+func (o *Options) rule() engine.RuleRef {
+	return engine.RuleRef{Dialect: "undo", Policy: o.Header.ID}
 }
 
 // errUnfounded reports a journal that somebody has changed.
@@ -115,13 +119,13 @@ var errUnfounded = errors.New("the journal gives it values that may not be shown
 const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
 
 // change is what would be put back of one object.
-func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, error) {
+func (o *Options) change(ctx context.Context, of *Object) (*engine.Change, error) {
 	c := &engine.Change{Subject: of.Object, Scoped: true}
 	ctx = of.under(ctx)
-	live, err := r.Executor.Writer.Server.Get(ctx, c.Subject)
+	live, err := o.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.step(c, engine.Failed, errors.New("the object no longer exists"))
+		o.step(c, engine.Failed, errors.New("the object no longer exists"))
 		return c, nil
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.Subject, err)
@@ -129,31 +133,31 @@ func (r *Reversal) change(ctx context.Context, of *Object) (*engine.Change, erro
 	if of.Object.UID != "" && of.Object.UID != live.GetUID() {
 		c.Before, c.After = live, live
 		c.Target = engine.Target{Key: c.Subject, Object: live}
-		r.step(c, engine.Failed, errors.New("the object was deleted, and another one has its name now"))
+		o.step(c, engine.Failed, errors.New("the object was deleted, and another one has its name now"))
 		return c, nil
 	}
-	return r.restore(ctx, of, live), nil
+	return o.restore(ctx, of, live), nil
 }
 
 // restore returns the change that restores what it can of an object, and reports what
 // it cannot.
-func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.Unstructured) *engine.Change {
+func (o *Options) restore(ctx context.Context, of *Object, live *unstructured.Unstructured) *engine.Change {
 	c := &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live}
 	c.Target = engine.Target{Key: c.Subject, Object: live}
 	put := of.Restore(live)
-	typ := diff.TypeOf(ctx, r.Schemas, live.GroupVersionKind())
+	typ := diff.TypeOf(ctx, o.Schemas, live.GroupVersionKind())
 	for _, f := range diff.Compare(live.Object, put.Want.Object, typ) {
-		f.Rule = r.rule()
+		f.Rule = o.rule()
 		c.Fields = append(c.Fields, f)
 	}
 	if len(c.Fields) > 0 {
 		c.After = put.Want
-		r.step(c, engine.Changed, nil)
+		o.step(c, engine.Changed, nil)
 	} else {
-		r.step(c, engine.Unchanged, nil)
+		o.step(c, engine.Unchanged, nil)
 	}
 	for _, kept := range put.Kept {
-		r.step(c, engine.Failed, kept)
+		o.step(c, engine.Failed, kept)
 	}
 	if c.Changed() {
 		c.Impacts = impact.Rollout(c)
@@ -162,9 +166,9 @@ func (r *Reversal) restore(ctx context.Context, of *Object, live *unstructured.U
 	if !c.Changed() {
 		return c
 	}
-	if !r.Header.Secrets && givesUnseen(c.Fields, c.ToShow().Fields) {
+	if !o.Header.Secrets && givesUnseen(c.Fields, c.ToShow().Fields) {
 		c = &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live, Target: c.Target}
-		r.step(c, engine.Failed, errUnfounded)
+		o.step(c, engine.Failed, errUnfounded)
 		return c
 	}
 	if givesUnseen(c.Fields, redact.Partial(diff.PartialOf(c.ToShow()), c.Subject).Fields) {
@@ -187,8 +191,8 @@ func givesUnseen(fields, shown []engine.FieldChange) bool {
 	return false
 }
 
-func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
-	s := engine.Step{Rule: r.rule(), Outcome: outcome, Err: why}
+func (o *Options) step(c *engine.Change, outcome engine.Outcome, why error) {
+	s := engine.Step{Rule: o.rule(), Outcome: outcome, Err: why}
 	if outcome == engine.Changed {
 		s.After = c.After
 		s.Fields = c.Fields
@@ -197,10 +201,10 @@ func (r *Reversal) step(c *engine.Change, outcome engine.Outcome, why error) {
 }
 
 // task puts one object back. It holds on to no object: that is read afresh.
-func (r *Reversal) task(of *Object, c *engine.Change) *write.Task {
+func (o *Options) task(of *Object, c *engine.Change) *write.Task {
 	entry := plan.NewEntry(c)
 	t := &write.Task{
-		Key: entry.Object, Rules: []engine.RuleRef{r.rule()}, Entry: &entry,
+		Key: entry.Object, Rules: []engine.RuleRef{o.rule()}, Entry: &entry,
 		Endpoints: write.EndpointsOf(c),
 	}
 	for _, p := range of.secret() {
@@ -208,7 +212,7 @@ func (r *Reversal) task(of *Object, c *engine.Change) *write.Task {
 	}
 	shown := keptPaths(c)
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-		now := r.restore(ctx, of, live)
+		now := o.restore(ctx, of, live)
 		if !keptPaths(now).Difference(shown).Empty() {
 			return nil, &write.ObjectError{Key: of.Object, Err: errors.New("it was changed while this run was under way; run the command again")}
 		}
@@ -329,23 +333,16 @@ func newFreshServer(s write.Server) *freshServer {
 	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
-// know records a state that the server has stored.
-func (f *freshServer) know(key engine.ObjectKey, version string) {
+// know records a state, unless it is known to come before one that was recorded, and reports whether it is.
+// Versions that do not compare are never known to.
+func (f *freshServer) know(key engine.ObjectKey, version string) (stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := key.Whole()
-	if order, err := resourceversion.CompareResourceVersion(version,
-		cmp.Or(f.least[name], version)); err == nil && order >= 0 {
+	order, err := resourceversion.CompareResourceVersion(version, cmp.Or(f.least[name], version))
+	if err == nil && order >= 0 {
 		f.least[name] = version
 	}
-}
-
-// isStale reports whether a state is known to come before one that was recorded. Versions that do not compare
-// are never known to.
-func (f *freshServer) isStale(key engine.ObjectKey, live *unstructured.Unstructured) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), f.least[key.Whole()])
 	return err == nil && order < 0
 }
 
@@ -358,8 +355,7 @@ func (f *freshServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructu
 			return nil, write.ErrInterrupted
 		case err != nil:
 			return nil, err
-		case !f.isStale(key, live):
-			f.know(key, live.GetResourceVersion())
+		case !f.know(key, live.GetResourceVersion()):
 			return live, nil
 		case attempt == maxStale:
 			return nil, fmt.Errorf("%s: the server answers with a state from before the run", key)

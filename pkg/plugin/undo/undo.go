@@ -1,7 +1,6 @@
 package undo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/apply"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
@@ -34,12 +32,6 @@ const undoManager = "kubectl-mutate-undo"
 
 // Flags are what a user types after undo.
 type Flags struct{ apply.WriteFlags }
-
-// Options are what undo needs.
-type Options struct {
-	Reversal
-	apply.Printers
-}
 
 // NewCommand is `undo`: it reverts the writes of a run.
 func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
@@ -136,7 +128,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err erro
 	if manager := j.Header.FieldManager; manager != write.DefaultFieldManager {
 		fmt.Fprintf(w.Streams.ErrOut, "With the field manager of the run: %s. What it owns is taken back\n", redact.EscapeLine(manager))
 	}
-	o = &Options{Reversal: Reversal{Header: j.Header, Schemas: w.Client}}
+	o = &Options{Header: j.Header, Schemas: w.Client}
 	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
@@ -146,8 +138,6 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err erro
 		return nil, err
 	}
 	o.Executor.ShowDrift, o.Executor.Prompt.Confirmed = nil, f.Cluster != nil && !f.narrows(args)
-	o.Found = func(c *engine.Change) error { return o.Print(output.Evaluated{Change: c}) }
-	o.Previewed = func(s evaluation.Summary) error { return o.Print(output.Summary{Summary: s}) }
 	if !f.Rehearses() {
 		o.Executor.Journal, err = apply.NewJournal(w, c, args, &f.Write,
 			journal.Header{Undoes: o.Header.ID, Run: plan.NewRun(here, process.Release(), time.Now())})
@@ -231,15 +221,6 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 		return nil, fmt.Errorf("journal %s: the run wrote to no such object: %s", j.Path, what)
 	}
 	return all, nil
-}
-
-// Run undoes the writes, and returns the exit code.
-func (o *Options) Run(ctx context.Context) (int, error) {
-	tally, incomplete, err := o.Reversal.Run(ctx)
-	if err == nil || len(tally.Outcomes) > 0 {
-		err = errors.Join(o.Shown.Close(), err)
-	}
-	return apply.WriteReports(o.Reports, process.WrittenCode(tally, incomplete), err)
 }
 
 // narrows reports whether only some of what a run wrote is undone: how much that is only its cluster can
