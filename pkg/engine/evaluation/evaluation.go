@@ -211,8 +211,8 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 		if len(e.acting(c.Subject, c.Target.Object)) > 0 {
 			visited.add(c.Subject)
 		}
-		e.addTriggerSteps(c)
-		return e.emit(c, emit)
+		e.complete(c)
+		return emit(c)
 	}
 	err := eachPage(ctx, e.options.Workers, e.pages(ctx, src, selections), evaluate,
 		func(all [][]*engine.Change) error {
@@ -241,13 +241,13 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 	return own, triggers
 }
 
-// emit hands a change over, and notes that there is one.
-func (e *Evaluation) emit(c *engine.Change, emit func(*engine.Change) error) error {
+// complete adds to a change what the first pass found, and notes that there is one.
+func (e *Evaluation) complete(c *engine.Change) {
+	e.addTriggerSteps(c)
 	e.differently(c)
 	if c.Changed() {
 		e.reads.noteChange(c.Subject)
 	}
-	return emit(c)
 }
 
 // Outdated lists what rules read besides the objects of the run and that the run changes: they saw it as it
@@ -341,27 +341,27 @@ func (e *Evaluation) handOver(
 // server's reinvocation. Which of its rules a program runs again is up to
 // the program.
 func (p *pass) chain() error {
-	last := 0
+	last, from, after := 0, 0, ""
 	invocations := make([]engine.Invocation, len(p.programs))
-	for i := range p.programs {
-		before := p.target.Object
-		p.target.Invocation = &invocations[i]
-		if err := p.runProgram(i); err != nil {
-			return err
+	for _, again := range []bool{false, true} {
+		if p.target.Request.Reinvocation = again; again {
+			from, after = len(p.rec.steps), p.rec.lastChange()
 		}
-		if p.target.Object != before {
-			last = i
-		}
-	}
-	from, after := len(p.rec.steps), p.rec.lastChange()
-	p.target.Request.Reinvocation = true
-	for i := range p.programs {
-		p.target.Invocation = &invocations[i]
-		if i >= last && !invocations[i].Again {
-			continue
-		}
-		if err := p.runProgram(i); err != nil {
-			return err
+		for i, program := range p.programs {
+			if again && i >= last && !invocations[i].Again {
+				continue
+			}
+			if _, expands := program.(engine.Expander); p.target.Key.Of.Template != "" && !expands {
+				continue // only its own language sees what a template generates
+			}
+			before := p.target.Object
+			p.target.Invocation = &invocations[i]
+			if err := p.run(allPolicies, program.Evaluate); err != nil {
+				return err
+			}
+			if !again && p.target.Object != before {
+				last = i
+			}
 		}
 	}
 	for i := range p.rec.steps[from:] {
@@ -375,13 +375,6 @@ func (p *pass) chain() error {
 //
 //nolint:gochecknoglobals // immutable
 var allPolicies = engine.RuleRef{Policy: "policies"}
-
-func (p *pass) runProgram(i int) error {
-	if _, expands := p.programs[i].(engine.Expander); p.target.Key.Of.Template != "" && !expands {
-		return nil // only its own language sees what a template generates
-	}
-	return p.run(allPolicies, p.programs[i].Evaluate)
-}
 
 // effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret
 // chose is the use of a Secret.
@@ -459,18 +452,36 @@ func (r *recorder) Wants(o engine.Outcome) bool {
 	return o != engine.NotMatched && o != engine.Unchanged || r.reasons
 }
 
-// Step records what a rule did.
+// Step records what a rule did, and compares the object after it with the one before: a rule that wrote what
+// the server reads as the same has changed nothing.
 func (r *recorder) Step(s engine.Step) {
 	if s.Outcome == engine.NotMatched && !r.reasons {
 		return
+	}
+	if s.Outcome == engine.Changed && r.typ != nil {
+		if r.live {
+			s.After = openapi.SecretAsStored(s.After)
+		}
+		fields, err := between(r.state, s.After, r.typ())
+		for i := range fields {
+			fields[i].Rule = s.Rule
+		}
+		if s.Fields = fields; len(fields) == 0 {
+			s.Outcome = engine.Unchanged
+		}
+		if err != nil {
+			s.Outcome, s.Err, s.Fields = engine.Failed, err, nil
+		} else {
+			r.state = s.After
+		}
+		if err != nil || !r.states {
+			s.After = nil
+		}
 	}
 	if s.Err != nil && s.Outcome.Incomplete() {
 		s.Err = brief(s.Err)
 	}
 	r.steps = append(r.steps, s)
-	if s.Outcome == engine.Changed && r.typ != nil {
-		r.note(&r.steps[len(r.steps)-1])
-	}
 }
 
 // lastChange names the rule that changed the object last; empty if none has.
@@ -491,28 +502,6 @@ func brief(err error) error {
 		return err
 	}
 	return errors.New(engine.Ends(text, engine.MaxMessage))
-}
-
-// note compares the object after a step with the one before it, so that a rule that wrote what
-// the server reads as the same is reported as having changed nothing.
-func (r *recorder) note(s *engine.Step) {
-	if r.live {
-		s.After = openapi.SecretAsStored(s.After)
-	}
-	fields, err := between(r.state, s.After, r.typ())
-	if err != nil {
-		s.Outcome, s.Err, s.After = engine.Failed, err, nil
-		return
-	}
-	if r.state, s.Fields = s.After, fields; !r.states {
-		s.After = nil
-	}
-	if len(fields) == 0 {
-		s.Outcome = engine.Unchanged
-	}
-	for i := range fields {
-		fields[i].Rule = s.Rule
-	}
 }
 
 // isUnreadable reports whether an error is about a part of a listing only, and

@@ -112,8 +112,8 @@ func (e unvisited) report(c *engine.Change) error {
 	if !e.visited.add(c.Subject) {
 		return nil
 	}
-	e.addTriggerSteps(c)
-	return e.Evaluation.emit(c, e.emit)
+	e.complete(c)
+	return e.emit(c)
 }
 
 // byObject reports whether a selection means the subresources of objects that have to be found

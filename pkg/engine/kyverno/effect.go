@@ -68,14 +68,18 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 }
 
 // apply changes one subject. Variables see the trigger as request.object and the
-// subject as target.
+// subject as target. A panic is the failure of the rule.
 func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World,
 	sink engine.Sink,
-) engine.Step {
+) (step engine.Step) {
 	e := newExecution(ctx, w, f.rule, f.trigger, sink)
+	defer func() { e.end() }()
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential
-	return e.guarded(func() []engine.Step { return e.ended(f.patched(e)) })[0]
+	if err := engine.Guard(func() error { step = e.ended(f.patched(e))[0]; return nil }); err != nil {
+		return e.ended(patchResult{}, err)[0]
+	}
+	return step
 }
 
 // patched returns what the rule makes of the subject of an execution.

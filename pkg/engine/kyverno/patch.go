@@ -104,33 +104,19 @@ func decodeForm(m *policydecode.Fields, key string) *patch {
 	return p
 }
 
-// apply resolves the variables and patches an object, as a compiledPatch does.
-func (p *patch) apply(e *execution, s *variables.Scope, object map[string]any,
-	why *engine.Reasons,
-) (patchResult, error) {
-	unchanged := patchResult{Object: object}
-	compiled, err := p.compiled, p.err
-	if p.template != nil {
-		rendered, err := p.template.Render(s)
-		if err != nil {
-			return unchanged, fmt.Errorf("variable substitution failed: %w", err)
-		}
-		if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
-			return unchanged, err
-		}
-		if compiled, err = p.form.compile(rendered); err != nil {
-			return unchanged, err
-		}
+// resolve returns the patch with the values of its variables.
+func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
+	if p.template == nil {
+		return p.compiled, p.err
 	}
+	rendered, err := p.template.Render(s)
 	if err != nil {
-		return unchanged, err
+		return nil, fmt.Errorf("variable substitution failed: %w", err)
 	}
-	out, err := compiled(e, object, why)
-	if err != nil {
-		return unchanged, err
+	if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
+		return nil, err
 	}
-	out.NotIdempotent = cmp.Or(p.template.NotIdempotent(), out.NotIdempotent)
-	return out, nil
+	return p.form.compile(rendered)
 }
 
 // mutation is what a rule, or an entry of a foreach, does to an object: it applies the entries of a foreach,
@@ -195,7 +181,11 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 	out := patchResult{Object: object}
 	var held error
 	for _, p := range m.patches {
-		next, err := p.apply(e, s, out.Object, why)
+		var next patchResult
+		resolved, err := p.resolve(s)
+		if err == nil {
+			next, err = resolved(e, out.Object, why)
+		}
 		var condition *patching.ConditionError
 		switch {
 		case errors.As(err, &condition):
@@ -203,6 +193,7 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 		case err != nil:
 			return patchResult{Object: object}, &RuleError{p.field, err}
 		default:
+			next.NotIdempotent = cmp.Or(p.template.NotIdempotent(), next.NotIdempotent)
 			out.then(next)
 		}
 	}

@@ -42,7 +42,8 @@ func TestPatchApply(t *testing.T) {
 		}
 		why := engine.NewReasons()
 		e := &execution{ctx: t.Context(), world: &engine.World{Reader: podSchema{}}, rule: &rule{policy: &policy{inputs: &inputs{}}}, subject: &engine.Target{Key: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1"}}}
-		got, err := decoded(t, c.Mutate).apply(e, s, c.Object, why)
+		m := mutation{patches: []*patch{decoded(t, c.Mutate)}}
+		got, err := m.mutate(e, s, c.Object, why)
 		var held *patching.ConditionError
 		switch isHeld := errors.As(err, &held); {
 		case c.Fails+c.Held == "" && err != nil:

@@ -56,24 +56,21 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 }
 
 // run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
+// A panic is the failure of this one rule.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 	goOn func(*execution, *variables.Scope) []engine.Step,
-) []engine.Step {
+) (steps []engine.Step) {
 	e := newExecution(ctx, w, r, t, sink)
-	e.matched.Operation = r.simulated(t)
-	return e.guarded(func() []engine.Step {
-		scope, err := e.admit()
-		if err != nil {
-			return e.ended(patchResult{}, err)
-		}
-		return goOn(e, scope)
-	})
-}
-
-// guarded runs a rule. A panic is the failure of this one rule.
-func (e *execution) guarded(run func() []engine.Step) (steps []engine.Step) {
 	defer func() { e.end() }()
-	if err := engine.Guard(func() error { steps = run(); return nil }); err != nil {
+	e.matched.Operation = r.simulated(t)
+	err := engine.Guard(func() error {
+		scope, err := e.admit()
+		if err == nil {
+			steps = goOn(e, scope)
+		}
+		return err
+	})
+	if err != nil {
 		return e.ended(patchResult{}, err)
 	}
 	return steps

@@ -333,29 +333,16 @@ func (o *Options) TellLacking(ctx context.Context, lacking *permission.Lacking) 
 	}
 }
 
-// run evaluates every object, and has the server try the changes if that is wanted.
-func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*engine.Change) error) error {
-	if r.options.Validator == nil {
-		return r.evaluate(ctx, emit)
-	}
-	v := &validation{run: r, emit: emit, lacking: lacking}
-	err := r.evaluate(ctx, func(c *engine.Change) error { return v.add(ctx, c) })
-	err = cmp.Or(err, v.flush(ctx))
-	r.refused = v.refused
-	for _, why := range v.untried.All() {
-		r.untriedChanges += why.Count
-		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s",
-			wording.Plural(why.Count, "change"), why.Names(), why.Text))
-		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
-	}
-	return err
-}
-
 // errEnough ends the evaluation where as many objects would change as may.
 var errEnough = errors.New("no more objects may change")
 
-// evaluate evaluates every object, up to the one that is one more than may change.
-func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) error {
+// run evaluates every object, up to the one that is one more than may change, and has the server try the
+// changes if that is wanted.
+func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*engine.Change) error) error {
+	v := &validation{run: r, emit: emit, lacking: lacking}
+	if r.options.Validator != nil {
+		emit = func(c *engine.Change) error { return v.add(ctx, c) }
+	}
 	changed := 0
 	err := r.Run(ctx, r.options.Objects, func(c *engine.Change) error {
 		if c.Changed() && !c.Denied() && c.Subject.Of == (engine.Maker{}) {
@@ -366,7 +353,18 @@ func (r *Run) evaluate(ctx context.Context, emit func(*engine.Change) error) err
 		return emit(c)
 	})
 	if r.more = errors.Is(err, errEnough); r.more {
-		return nil
+		err = nil
+	}
+	if r.options.Validator == nil {
+		return err
+	}
+	err = cmp.Or(err, v.flush(ctx))
+	r.refused = v.refused
+	for _, why := range v.untried.All() {
+		r.untriedChanges += why.Count
+		r.untried = append(r.untried, fmt.Errorf("%s not tried on the server (%s): %s",
+			wording.Plural(why.Count, "change"), why.Names(), why.Text))
+		fmt.Fprintf(r.options.ErrOut, "error: %v\n", r.untried[len(r.untried)-1])
 	}
 	return err
 }

@@ -157,10 +157,11 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 		if u == nil {
 			continue
 		}
-		if states[i], err = documentOf(redact.Trim(u, c.Fields, redact.Readable).Object); err != nil {
+		var w yamlWriter
+		if err := w.fields(redact.Trim(u, c.Fields, redact.Readable).Object, 0, nil); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", c.Subject, err)
 		}
-		states[i].Text = redact.EscapeLines(states[i].Text) // each line stays one
+		states[i].Text, states[i].lines = redact.EscapeLines(w.String()), w.lines // each line stays one
 	}
 	return states[0], states[1], nil
 }

@@ -25,20 +25,12 @@ const longestPlain = 64
 // yamlWriter writes an object as YAML, two of them for each diff. It knows the shapes of
 // objects only, and leaves to the YAML library each string that may need quotes: the
 // library's own events for whole objects would be most of the time and memory of a
-// preview.
+// preview. Of a string with the line ends of Windows each line ends in "\r", as an escape, where YAML could
+// show it on one line only. It fails for a value that no JSON document holds.
 type yamlWriter struct {
 	bytes.Buffer
 	lines  []*holder
 	inline bool // the next line goes on behind the dash of an element
-}
-
-// documentOf returns an object's YAML, but for one thing: of a string with the line ends of
-// Windows each line ends in "\r", as an escape, where YAML could show the text on one
-// line only. It fails for a value that no JSON document holds.
-func documentOf(fields map[string]any) (*Document, error) {
-	var w yamlWriter
-	err := w.fields(fields, 0, nil)
-	return &Document{Text: w.String(), lines: w.lines}, err
 }
 
 // line begins a line of what is held there.
@@ -70,7 +62,21 @@ func (w *yamlWriter) value(v any, indent int, self *holder) error {
 	if s, ok := v.(string); ok && w.block(s, indent, self) {
 		return nil
 	}
-	text, err := w.scalar(v)
+	text := "null"
+	var err error
+	switch v := v.(type) {
+	case nil:
+	case bool:
+		text = strconv.FormatBool(v)
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case string:
+		text, err = w.text(v)
+	default:
+		var other []byte
+		other, err = MarshalYAML(v)
+		text = strings.TrimSuffix(string(other), "\n")
+	}
 	w.continued(text, indent, self)
 	return err
 }
@@ -133,21 +139,6 @@ func (w *yamlWriter) key(key string) (string, error) {
 		return strconv.Quote(key), nil // a key is one line
 	}
 	return text, err
-}
-
-func (w *yamlWriter) scalar(v any) (string, error) {
-	switch v := v.(type) {
-	case nil:
-		return "null", nil
-	case bool:
-		return strconv.FormatBool(v), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	case string:
-		return w.text(v)
-	}
-	text, err := MarshalYAML(v)
-	return strings.TrimSuffix(string(text), "\n"), err
 }
 
 // text is a string as YAML, with quotes where it needs them.

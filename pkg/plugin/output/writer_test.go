@@ -15,6 +15,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/internal/hostile"
 )
 
+// documentOf returns an object as YAML.
+func documentOf(fields map[string]any) (*Document, error) {
+	var w yamlWriter
+	err := w.fields(fields, 0, nil)
+	return &Document{Text: w.String(), lines: w.lines}, err
+}
+
 // What is written reads as what was meant, whatever its strings look like.
 func TestYAMLWriterRoundTrip(t *testing.T) {
 	texts := []any{

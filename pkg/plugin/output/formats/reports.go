@@ -207,10 +207,10 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 	switch {
 	case r.instead:
 		return r
-	case len(r.reports) > 0:
-		p = &unread{Printer: p}
+	case len(r.reports) == 0:
+		return p
 	}
-	return output.Tee(p, r)
+	return output.Tee(&unread{Printer: p}, r)
 }
 
 // unread is a printer that prints nothing more once its output is closed.
