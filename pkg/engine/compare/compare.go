@@ -121,31 +121,34 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	return nil
 }
 
-// Object compares the sides on one object that need not be there: on what becomes of it, and, where a
-// rule changes other objects because of it, of these. Of several results it is the worst, and of those
-// one that is changed.
+// Object compares the sides on one object that need not be there, in a world of its own: on what becomes of
+// it, and, where a rule changes other objects because of it, of these. Of several results it is the worst,
+// and of those one that is changed.
 //
 // A request that has an operation is compared as that.
-func (c *Comparison) Object(ctx context.Context, t engine.Target) (*Result, error) {
-	options := c.options
-	options.requests = t.Key.Subresource != ""
-	if op := t.Request.Operation; op != "" && (len(options.Operations) > 1 || options.Operations[0] != op) {
-		options.Operations = []engine.Operation{op}
-		out, err := NewComparison(c.sides, c.world, options).Object(ctx, t)
-		if out != nil {
-			out.Everywhere = false
-		}
-		return out, err
+func (c *Comparison) Object(ctx context.Context, w *engine.World, t engine.Target) (*Result, error) {
+	o, operation := c.options, t.Request.Operation
+	o.requests = t.Key.Subresource != ""
+	only := operation != "" && (len(o.Operations) > 1 || o.Operations[0] != operation)
+	if only {
+		o.Operations = []engine.Operation{operation}
 	}
+	inside := NewComparison(c.sides, w, o)
+	worst, err := inside.worst(ctx, t)
+	if worst != nil && only {
+		worst.Everywhere = false
+	}
+	return worst, err
+}
+
+func (c *Comparison) worst(ctx context.Context, t engine.Target) (worst *Result, err error) {
 	if !c.propagates {
 		return c.evaluated(ctx, t)
 	}
-	fresh := NewComparison(c.sides, c.world, options)
-	if err := fresh.Prepare(ctx, alone{t}); err != nil {
+	if err := c.Prepare(ctx, alone{t}); err != nil {
 		return nil, err
 	}
-	var worst *Result
-	err := fresh.Run(ctx, alone{t}, func(r *Result) error {
+	err = c.Run(ctx, alone{t}, func(r *Result) error {
 		if worst == nil || r.Verdict.worse(worst.Verdict) ||
 			r.Verdict == worst.Verdict && r.Changed() && !worst.Changed() {
 			worst = r

@@ -66,8 +66,8 @@ func (o *Comparison) Compile() (*Run, error) {
 	out.comparison = compare.NewComparison(programs, o.World, options)
 	if o.Variants > 0 {
 		options.Scope, options.Expand = nil, false // they may be anywhere
-		world, asked := variant.NewWorld(o.World, out.texts())
-		out.world, out.derived = world, compare.NewComparison(programs, asked, options)
+		out.world = variant.NewWorld(o.World, out.texts())
+		out.derived = compare.NewComparison(programs, o.World, options)
 	}
 	return out, nil
 }

@@ -167,29 +167,24 @@ func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compa
 	return results, group.Wait()
 }
 
-// object compares the sides on a variant in a world in which it is there, and names what the rules ask for
-// and the world has not.
-func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, []string, error) {
-	ctx, err := r.world.With(ctx, v)
+// object compares the sides on a variant in a world in which it is there.
+func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, *variant.Present, error) {
+	world, present, err := r.world.With(v)
 	if err != nil {
 		return nil, nil, err
 	}
-	result, err := r.derived.Object(ctx, v.Target)
-	_, missing := variant.Asked(ctx)
-	return result, missing, err
+	result, err := r.derived.Object(ctx, world, v.Target)
+	return result, present, err
 }
 
 // selections evaluates the rules of both sides on a variant, and returns what they ask for. An error of that
 // is reported for the variant itself.
 func (r *Run) selections(ctx context.Context, v variant.Variant) []engine.Selection {
-	ctx, err := r.world.With(ctx, v)
+	_, present, err := r.object(ctx, v)
 	if err != nil {
 		return nil
 	}
-	if _, err := r.derived.Object(ctx, v.Target); err != nil {
-		return nil
-	}
-	asked, _ := variant.Asked(ctx)
+	asked, _ := present.Asked()
 	return asked
 }
 
@@ -215,7 +210,9 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 			out = result
 			return true
 		})
-		_, missing, _ = r.object(ctx, smallest) // which has been evaluated
+		if _, present, err := r.object(ctx, smallest); err == nil { // it has been evaluated
+			_, missing = present.Asked()
+		}
 	}
 	out.Variant = &compare.Variant{
 		Count: f.count, Kinds: f.kinds, Object: smallest.Object,

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,45 +15,34 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// World is a world in which, for each evaluation, a variant is there beside all that another world has. What
-// it reads of that it keeps, so that thousands of variants read it once.
+// World makes worlds of variants from another one. What they read of that it keeps, so that thousands of
+// variants read it once.
 type World struct {
-	mapper meta.RESTMapper
-	kept   *kept
+	base *engine.World
+	kept *kept
 }
 
-// NewWorld returns a world for variants, and the same for programs. Its registry is that of NewRegistry.
-func NewWorld(w *engine.World, policies []*unstructured.Unstructured) (*World, *engine.World) {
-	k := &kept{reader: w.Reader, raw: w.Raw}
-	out := *w
-	out.Existing = nil
-	out.Registry = NewRegistry(policies)
-	out.Memo = nil // the same question has another answer for another variant
-	if w.Reader != nil {
-		out.Reader = reader{k}
-	}
-	if w.Raw != nil {
-		out.Raw = reader{k}
-	}
-	return &World{mapper: w.Mapper, kept: k}, &out
+// NewWorld returns a world for variants. Its registry is that of NewRegistry.
+func NewWorld(w *engine.World, policies []*unstructured.Unstructured) *World {
+	base := *w
+	base.Existing, base.Registry = nil, NewRegistry(policies)
+	base.Memo = nil // the same question has another answer for another variant
+	return &World{base: &base, kept: &kept{reader: w.Reader, raw: w.Raw}}
 }
 
 // Reader reads what is there beside variants.
 func (w *World) Reader() engine.Reader { return w.kept }
 
-// presentKey is the key of a context under which a presence is.
-type presentKey struct{}
-
-// presence is the part of a world that is of one variant.
-type presence struct {
-	world   snapshot.Cluster
+// Present is what there is beside one variant, and notes what is asked of it.
+type Present struct {
+	snapshot.Cluster
 	mu      sync.Mutex
 	asked   []engine.Selection
 	missing []string // those of them that name an object which is not there
 }
 
-// With returns a context in which the variant is there, its Namespace, and what is beside it.
-func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
+// With returns a world in which the variant is there, its Namespace, and what is beside it.
+func (w *World) With(v Variant) (*engine.World, *Present, error) {
 	var all snapshot.Loader
 	for _, u := range v.Beside {
 		all.AddWorld(engine.NewDocument(u, ""))
@@ -65,15 +53,22 @@ func (w *World) With(ctx context.Context, v Variant) (context.Context, error) {
 	if v.Key.Subresource == "" || engine.KeyOf(v.Object).GroupKind == v.Key.GroupKind {
 		all.Add(engine.NewDocument(v.Object, ""))
 	}
-	objects, err := all.Load(snapshot.Options{Cluster: w.mapper})
+	objects, err := all.Load(snapshot.Options{Cluster: w.base.Mapper})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &presence{world: objects.Over(w.kept)}
+	p := &Present{Cluster: objects.Over(w.kept)}
 	if v.Alone {
-		p.world = only{objects, w.kept}
+		p.Cluster = only{objects, w.kept}
 	}
-	return context.WithValue(ctx, presentKey{}, p), nil
+	out := *w.base
+	if out.Reader != nil {
+		out.Reader = p
+	}
+	if out.Raw != nil {
+		out.Raw = p
+	}
+	return &out, p, nil
 }
 
 // only is a cluster with some objects and no others, that knows the kinds of another one.
@@ -98,17 +93,16 @@ func (o only) Raw(ctx context.Context, method, path string, body []byte) ([]byte
 // maxAsked bounds what is kept of the questions of one variant.
 const maxAsked = 20
 
-// Asked returns which objects have been asked for in a context of World.With, each selection once, and names
-// those that have been asked for by their names and are not there.
-func Asked(ctx context.Context) (asked []engine.Selection, missing []string) {
-	p := reader{}.of(ctx)
+// Asked returns which objects have been asked for, each selection once, and names those that have been asked
+// for by their names and are not there.
+func (p *Present) Asked() (asked []engine.Selection, missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked), slices.Sorted(slices.Values(p.missing))
 }
 
 // ask notes a question, and what came of it.
-func (p *presence) ask(s engine.Selection, err error) {
+func (p *Present) ask(s engine.Selection, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := s.String()
@@ -122,21 +116,9 @@ func (p *presence) ask(s engine.Selection, err error) {
 	}
 }
 
-// reader reads the variant of the context, and what is kept of another world.
-type reader struct{ *kept }
-
-// of is the presence of a context; one in what is kept where it has none.
-func (r reader) of(ctx context.Context) *presence {
-	if p, ok := ctx.Value(presentKey{}).(*presence); ok {
-		return p
-	}
-	return &presence{world: r.kept}
-}
-
 // Get implements engine.Reader.
-func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	p := r.of(ctx)
-	u, err := p.world.Get(ctx, key)
+func (p *Present) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
+	u, err := p.Cluster.Get(ctx, key)
 	p.ask(engine.Selection{
 		Group: key.Group, Version: key.Version, Kind: key.Kind,
 		Namespace: key.Namespace, Name: key.Name,
@@ -145,16 +127,14 @@ func (r reader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Un
 }
 
 // List implements engine.Reader.
-func (r reader) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	p := r.of(ctx)
+func (p *Present) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	p.ask(s, nil)
-	return p.world.List(ctx, s)
+	return p.Cluster.List(ctx, s)
 }
 
 // Raw implements engine.RawReader.
-func (r reader) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	p := r.of(ctx)
-	answer, err := p.world.Raw(ctx, method, path, body)
+func (p *Present) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	answer, err := p.Cluster.Raw(ctx, method, path, body)
 	if at, invalid := engine.ParseAPIPath(path); invalid == nil && method == "GET" && at.Resource != "" {
 		p.ask(engine.Selection{
 			Group: at.Group, Version: at.Version, Resource: at.Resource,
