@@ -15,22 +15,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// change turns what was recorded into a Change, in which each field has the rule that wrote
-// it last.
-func (e *Evaluation) change(
-	ctx context.Context, t engine.Target, scoped bool, rec *recorder,
-) (*engine.Change, error) {
-	c := &engine.Change{
-		Subject: t.Key, Target: t, Scoped: scoped, Steps: rec.steps,
-	}
+// change turns what was recorded of a target into a Change, in which each field has the rule that wrote it
+// last.
+func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
+	rec := p.rec
+	c := &engine.Change{Subject: t.Key, Target: t, Scoped: scoped, Steps: rec.steps}
 	if scoped {
-		c.Asked = e.own
+		c.Asked = p.own
 	}
 	before, after := cmp.Or(t.Written, t.Object), rec.state
 	c.Before, c.After = before, before
 	writes := rec.writes()
 	if len(writes) == 0 {
-		return c, ctx.Err()
+		return c, p.ctx.Err()
 	}
 	// what a server makes of the manifest all the same is left out: other spellings, and defaults
 	if before != t.Object {
@@ -42,7 +39,7 @@ func (e *Evaluation) change(
 		found, err := between(before, after, rec.typ())
 		if err != nil {
 			c.Steps = append(c.Steps, engine.Step{Rule: allPolicies, Outcome: engine.Failed, Err: err})
-			return c, ctx.Err()
+			return c, p.ctx.Err()
 		}
 		fields = make([]engine.FieldChange, 0, len(found))
 		for _, f := range found {
@@ -57,7 +54,7 @@ func (e *Evaluation) change(
 	if len(fields) > 0 {
 		c.After, c.Fields = after, fields
 	}
-	return c, ctx.Err()
+	return c, p.ctx.Err()
 }
 
 // between lists what differs between two states of an object, unless what is new is too large.

@@ -300,7 +300,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 			return nil, err
 		}
 	}
-	c, err := e.change(ctx, t, scoped, p.rec)
+	c, err := p.change(t, scoped)
 	if err == nil {
 		Conceal(c)
 	}

@@ -32,49 +32,42 @@ func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.
 	if c.Subject.Subresource != "" || c.Target.Request.Operation == engine.OperationDelete || c.Before == nil {
 		return out, nil
 	}
-	if !workload.Controlled(c.Before) {
-		if err := e.byController(ctx, c, &out); err != nil {
+	// What controllers would create: for a Deployment a ReplicaSet and for that a Pod. What is between is left
+	// out where no rule does anything to it.
+	for of := c; !workload.Controlled(c.Before); {
+		object, user, makes := workload.Make(result(of))
+		if !makes {
+			break
+		}
+		object.SetNamespace(of.Subject.Namespace)
+		made, err := e.make(ctx, of, object, "", user)
+		if err != nil {
 			return nil, err
 		}
+		if made.Writes() || made.Incomplete() || !workload.Is(made.Subject.GroupKind) {
+			out = append(out, made)
+		}
+		of = made
 	}
 	for _, p := range e.programs {
 		if q, ok := p.(engine.Expander); ok {
-			if err := e.generated(ctx, q, c, &out); err != nil {
+			generated, err := e.generated(ctx, q, c)
+			if err != nil {
 				return nil, err
 			}
+			out = append(out, generated...)
 		}
 	}
 	return out, nil
 }
 
-// byController adds the changes of what controllers would create: for a Deployment a ReplicaSet and for that
-// a Pod. What is between is left out where no rule does anything to it.
-func (e *Evaluation) byController(ctx context.Context, of *engine.Change, out *[]*engine.Change) error {
-	for {
-		object, user, makes := workload.Make(result(of))
-		if !makes {
-			return nil
-		}
-		object.SetNamespace(of.Subject.Namespace)
-		made, err := e.make(ctx, of, object, "", user)
-		if err != nil {
-			return err
-		}
-		if made.Writes() || made.Incomplete() || !workload.Is(made.Subject.GroupKind) {
-			*out = append(*out, made)
-		}
-		of = made
-	}
-}
-
-// generated adds the changes of what templates generate, and of what they generate of that.
-func (e *Evaluation) generated(
-	ctx context.Context, p engine.Expander, of *engine.Change, out *[]*engine.Change,
-) error {
+// generated returns the changes of what templates generate, and of what they generate of that.
+func (e *Evaluation) generated(ctx context.Context, p engine.Expander, of *engine.Change,
+) (out []*engine.Change, err error) {
 	for _, g := range p.Expand(result(of)) {
 		if g.Err != nil {
 			key := of.Subject.Made(g.Object, g.By.Policy)
-			*out = append(*out, &engine.Change{
+			out = append(out, &engine.Change{
 				Subject: key, Target: engine.Target{Key: key, Object: g.Object, Origin: of.Target.Origin},
 				Before: g.Object, After: g.Object,
 				Scoped: true, Steps: []engine.Step{{Rule: g.By, Outcome: engine.Failed, Err: g.Err}},
@@ -83,14 +76,15 @@ func (e *Evaluation) generated(
 		}
 		made, err := e.make(ctx, of, g.Object, g.By.Policy, engine.UserInfo{})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		*out = append(*out, made)
-		if err := e.generated(ctx, p, made, out); err != nil {
-			return err
+		below, err := e.generated(ctx, p, made)
+		if err != nil {
+			return nil, err
 		}
+		out = append(append(out, made), below...)
 	}
-	return nil
+	return out, nil
 }
 
 // result is the object of which something is made: without what was made of Secrets, which that would show.

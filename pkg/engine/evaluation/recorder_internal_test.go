@@ -21,7 +21,8 @@ func TestLargeObjectsFail(t *testing.T) {
 	before, long := object("x"), any(strings.Repeat("x", 1<<20))
 	rec := &recorder{state: before, before: before, typ: func() diff.Type { return diff.Type{} }}
 	rec.Step(engine.Step{Rule: engine.RuleRef{Policy: "p"}, Outcome: engine.Changed, After: object(slices.Repeat([]any{long}, 40))})
-	c, err := (&Evaluation{}).change(t.Context(), engine.Target{Object: before}, true, rec)
+	p := &pass{Evaluation: &Evaluation{}, ctx: t.Context(), rec: rec}
+	c, err := p.change(engine.Target{Object: before}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
