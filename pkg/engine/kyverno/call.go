@@ -265,7 +265,7 @@ func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	if !ok {
 		return nil, fmt.Errorf("jmesPath must be a string, not %s", policydecode.TypeName(rendered))
 	}
-	return jmespath.Compile(path)
+	return jmespath.CompileRendered(path)
 }
 
 // pick applies the path to data that has been read.

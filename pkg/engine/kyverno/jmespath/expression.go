@@ -11,6 +11,7 @@ import (
 	"time"
 
 	gojmespath "github.com/kyverno/go-jmespath"
+	"k8s.io/utils/lru"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -46,6 +47,21 @@ func Compile(expr string) (*Expression, error) {
 	out := &Expression{text: expr, root: root, builds: c.builds, impure: strings.Join(c.impure, "; ")}
 	out.setReadings(ast)
 	return out, nil
+}
+
+var rendered = lru.New(256) //nolint:gochecknoglobals // of pure results
+
+// CompileRendered is Compile for the text of a template, which is mostly the same for many objects: the last
+// ones are kept.
+func CompileRendered(expr string) (*Expression, error) {
+	if known, ok := rendered.Get(expr); ok {
+		return known.(*Expression), nil
+	}
+	e, err := Compile(expr)
+	if err == nil {
+		rendered.Add(expr, e)
+	}
+	return e, err
 }
 
 // Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions

@@ -264,7 +264,7 @@ func (p *parser) variable(pieces []Segment, path []string) func(r *renderer) any
 			if r.err != nil {
 				return nil
 			}
-			expr, err := jmespath.Compile(source)
+			expr, err := jmespath.CompileRendered(source)
 			if err != nil {
 				r.fail(source, place, err)
 				return nil

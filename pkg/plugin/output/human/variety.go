@@ -50,14 +50,12 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			continue
 		}
 		path, value := leaf(&fields[i])
-		one := &Variety{
-			Kind: fields[i].Kind, Path: engine.PathPattern(path), Rule: fields[i].Rule,
-			Example: shortValue(value), values: map[uint64]bool{},
-		}
+		one := Variety{Kind: fields[i].Kind, Path: engine.PathPattern(path), Rule: fields[i].Rule}
 		key := one.field() + "\t" + one.Rule.String()
 		of := v.index[key]
 		if of == nil {
-			of = one
+			one.Example, one.values = shortValue(value), map[uint64]bool{}
+			of = &one
 			v.index[key] = of
 			v.all = append(v.all, of)
 		}
