@@ -123,7 +123,7 @@ var errLocked = errors.New("another run is writing to it")
 // Read reads a journal that other users cannot have written. A last line that is not
 // whole is what a kill leaves behind, and is skipped. The error is an *Error.
 func Read(path string) (*Journal, error) {
-	f, err := open(path)
+	f, err := open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func Read(path string) (*Journal, error) {
 }
 
 // open opens a journal that other users cannot have written.
-func open(path string) (*os.File, error) {
-	f, err := os.Open(path)
+func open(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}

@@ -80,12 +80,7 @@ func Runs(directory, context string, broken func(journal string, err error),
 		}
 	}
 	var runs []Run
-	for _, file := range files {
-		j, err := Glance(file)
-		if err != nil {
-			broken(file, err)
-			continue
-		}
+	for _, j := range glances(files, broken) {
 		runs = append(runs, j.Run())
 	}
 	for _, r := range runs {
@@ -102,6 +97,18 @@ func Runs(directory, context string, broken func(journal string, err error),
 	return runs, nil
 }
 
+// glances returns what a Glance at files shows, and calls broken for each that cannot be read.
+func glances(files []string, broken func(journal string, err error)) (out []*Journal) {
+	for _, file := range files {
+		if j, err := Glance(file); err != nil {
+			broken(file, err)
+		} else {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
 // Undone returns the objects, by their names, that runs of a plan wrote, as the journals in Directory record
 // it: true for what later runs undid. The clock and the seed of a plan are those of no other. Broken and the
 // error are those of Runs.
@@ -111,15 +118,7 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 		return nil, nil //nolint:nilerr // then no journals are there
 	}
 	files, err := Files(dir)
-	var journals []*Journal // of which the names have the second alone
-	for _, file := range files {
-		j, err := Glance(file)
-		if err != nil {
-			broken(file, err)
-			continue
-		}
-		journals = append(journals, j)
-	}
+	journals := glances(files, broken) // of which the names have the second alone
 	slices.SortStableFunc(journals, func(a, b *Journal) int {
 		return a.Header.Started.Compare(b.Header.Started)
 	})
@@ -206,7 +205,11 @@ const timeFormat = "20060102T150405Z"
 
 // FileName returns the name of a journal: its time, context and ID.
 func FileName(started time.Time, context, id string) string {
-	return fmt.Sprintf("%s-%s-%s%s", started.UTC().Format(timeFormat), file.PlainName(context), id, Extension)
+	return fileName(started, "-", context, id)
+}
+
+func fileName(started time.Time, mark, context, id string) string {
+	return started.UTC().Format(timeFormat) + mark + file.PlainName(context) + "-" + id + Extension
 }
 
 // watchMark stands in the name behind the time: a context has no dot there.
@@ -214,8 +217,7 @@ const watchMark = ".watch-"
 
 // WatchFileName is FileName for the journal of a watch.
 func WatchFileName(started time.Time, context, id string) string {
-	return started.UTC().Format(timeFormat) + watchMark + strings.TrimPrefix(FileName(started, context, id),
-		started.UTC().Format(timeFormat)+"-")
+	return fileName(started, watchMark, context, id)
 }
 
 // Prune removes the journals in a directory that were written last before a time, and then the oldest until

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
@@ -98,22 +97,26 @@ func Create(path string, h Header) (*Writer, error) {
 // Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
 // last line was never reported as recorded, and is cut off. The error is an *Error.
 func Resume(path string) (*Journal, *Writer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	f, err := open(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return nil, nil, &Error{Path: path, Err: errors.Unwrap(err)}
-	}
-	if err := file.CheckOwner(f); err != nil {
-		_ = f.Close() // the error that is returned comes first
-		return nil, nil, &Error{Path: path, Err: err}
+		return nil, nil, err
 	}
 	if err := lock(path, f); err != nil {
 		return nil, nil, err
 	}
-	w := newWriter(path, f)
-	j, err := w.takeUp(f)
+	j, err := Parse(path, f)
+	if err == nil {
+		if failed := f.Truncate(j.size); failed != nil {
+			err = &Error{Path: path, Err: failed}
+		}
+	}
 	if err != nil {
 		_ = f.Close() // the error that is returned comes first
 		return nil, nil, err
+	}
+	w := newWriter(path, f)
+	for _, e := range j.Entries {
+		w.entries = append(w.entries, e.Entry)
 	}
 	w.secrets = j.Header.Secrets
 	return j, w, nil
@@ -123,21 +126,6 @@ func Resume(path string) (*Journal, *Writer, error) {
 func (w *Writer) Resumed(r Resumed) error {
 	r.Time = time.Now()
 	return w.appendDurable(record{Resumed: &r})
-}
-
-// takeUp reads the journal and truncates the file to its last whole line.
-func (w *Writer) takeUp(f *os.File) (*Journal, error) {
-	j, err := Parse(w.path, f)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Truncate(j.size); err != nil {
-		return nil, &Error{Path: w.path, Err: err}
-	}
-	for _, e := range j.Entries {
-		w.entries = append(w.entries, e.Entry)
-	}
-	return j, nil
 }
 
 func newWriter(path string, f disk) *Writer {

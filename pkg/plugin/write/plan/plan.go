@@ -235,7 +235,7 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 		here[d.Key.Named()] = d
 	}
 	out := make([]engine.Document, 0, len(r.Documents))
-	var changed, gone, added []string
+	differ := map[string][]string{}
 	known := map[engine.ObjectKey]bool{}
 	for _, d := range r.Documents {
 		key := d.Object.Named()
@@ -246,7 +246,7 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 		}
 		now, ok := here[key]
 		if !ok {
-			gone = append(gone, key.String())
+			differ["gone"] = append(differ["gone"], key.String())
 			continue
 		}
 		digest, err := digestOf(now.Object().Object)
@@ -254,22 +254,19 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 		if digest != d.Digest {
-			changed = append(changed, key.String())
+			differ["changed"] = append(differ["changed"], key.String())
 		}
 		out = append(out, now)
 	}
 	for _, d := range installed {
 		if key := d.Key.Named(); !known[key] {
-			added = append(added, key.String())
+			differ["new"] = append(differ["new"], key.String())
 		}
 	}
 	var parts []string
-	for _, p := range []struct {
-		what string
-		keys []string
-	}{{"changed", changed}, {"gone", gone}, {"new", added}} {
-		if len(p.keys) > 0 {
-			parts = append(parts, p.what+": "+strings.Join(p.keys, ", "))
+	for _, how := range []string{"changed", "gone", "new"} {
+		if keys := differ[how]; len(keys) > 0 {
+			parts = append(parts, how+": "+strings.Join(keys, ", "))
 		}
 	}
 	if len(parts) > 0 {
