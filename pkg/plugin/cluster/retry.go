@@ -99,7 +99,7 @@ func readPatience() *Patience {
 
 // Patience is what the calls of a run share: once a few of them have been repeated in vain for one cause,
 // such as a webhook that cannot be called, a call that fails for it is not repeated. It is safe for
-// concurrent use; nil always repeats.
+// concurrent use; nil is that of one call.
 type Patience struct {
 	// Backoff is between the attempts of a call; without Steps it is DefaultBackoff.
 	Backoff wait.Backoff
@@ -116,7 +116,7 @@ const enoughInVain = 3
 
 // ended notes that a call was repeated for a cause, and whether that helped, or was given up since it hung.
 func (p *Patience) ended(cause string, helped bool, hung error) {
-	if p == nil || cause == "" {
+	if cause == "" {
 		return
 	}
 	p.mu.Lock()
@@ -132,9 +132,6 @@ func (p *Patience) ended(cause string, helped bool, hung error) {
 
 // stuck returns what a call is going to hang on, as some did in vain; nil where that is not known.
 func (p *Patience) stuck() error {
-	if p == nil {
-		return nil
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inVain[Cause(p.hung)] < enoughInVain {
@@ -145,9 +142,6 @@ func (p *Patience) stuck() error {
 
 // allows reports whether a call is repeated for a cause.
 func (p *Patience) allows(cause string) bool {
-	if p == nil {
-		return true
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inVain[cause] >= enoughInVain {
@@ -210,9 +204,12 @@ const maxAnswering = 30 * time.Second
 
 // NewAttempts starts the count.
 func NewAttempts(p *Patience) *Attempts {
-	b := DefaultBackoff()
-	if p != nil && p.Backoff.Steps > 0 {
-		b = p.Backoff
+	if p == nil {
+		p = &Patience{}
+	}
+	b := p.Backoff
+	if b.Steps == 0 {
+		b = DefaultBackoff()
 	}
 	return &Attempts{left: b.Steps, delay: b.DelayFunc(), patience: p, begun: time.Now()}
 }

@@ -24,6 +24,9 @@ type Restoration struct {
 	Want *unstructured.Unstructured
 	// Kept are the fields that are left as they are, with the reasons.
 	Kept []Kept
+
+	live  *unstructured.Unstructured
+	write Write // that is reverted
 }
 
 // Kept is a field that is not put back.
@@ -61,24 +64,16 @@ func (k Kept) Unwrap() error { return k.Why }
 
 // Restore returns the object with the writes of the run reverted, the last one first.
 // The live object is not modified.
-func (o *Object) Restore(live *unstructured.Unstructured) Restoration {
-	r := restoring{Restoration: Restoration{Want: live}, live: live}
-	for _, w := range slices.Backward(o.Writes) {
-		r.write = w
+func (o *Object) Restore(live *unstructured.Unstructured) *Restoration {
+	r := &Restoration{Want: live, live: live}
+	for _, r.write = range slices.Backward(o.Writes) {
 		r.takeBack()
 	}
-	return r.Restoration
-}
-
-// restoring works on one object.
-type restoring struct {
-	Restoration
-	live  *unstructured.Unstructured
-	write Write
+	return r
 }
 
 // takeBack reverts one write: values and elements first, then the order of lists.
-func (r *restoring) takeBack() {
+func (r *Restoration) takeBack() {
 	ordered := fieldpath.NewSet() // the lists that have been put in order
 	units := unitsOf(r.write.Partial)
 	for _, u := range units {
@@ -100,7 +95,7 @@ func (r *restoring) takeBack() {
 }
 
 // value puts back what was at a path, if what is there now is from the run.
-func (r *restoring) value(u engine.FieldChange) {
+func (r *Restoration) value(u engine.FieldChange) {
 	is := at(r.Want.Object, u.Path)
 	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
 	switch {
@@ -117,7 +112,7 @@ func (r *restoring) value(u engine.FieldChange) {
 	}
 }
 
-func (r *restoring) keep(p fieldpath.Path, why error) {
+func (r *Restoration) keep(p fieldpath.Path, why error) {
 	k := Kept{Path: p, Why: why}
 	if !errors.Is(why, ErrWithheld) {
 		k.Owners = plan.OwnersOf(r.live, p)
@@ -126,7 +121,7 @@ func (r *restoring) keep(p fieldpath.Path, why error) {
 }
 
 // put makes a path have a value, or nothing.
-func (r *restoring) put(p fieldpath.Path, v content) {
+func (r *Restoration) put(p fieldpath.Path, v content) {
 	if !r.set(p, v) {
 		r.keep(p, ErrGone)
 	} else if !v.there {
@@ -135,7 +130,7 @@ func (r *restoring) put(p fieldpath.Path, v content) {
 }
 
 // set gives a path of the object a content, and reports whether it could.
-func (r *restoring) set(p fieldpath.Path, v content) bool {
+func (r *Restoration) set(p fieldpath.Path, v content) bool {
 	object, ok := put(r.Want.Object, p, v)
 	if ok {
 		r.Want = &unstructured.Unstructured{Object: object.(map[string]any)} // as it was
@@ -145,7 +140,7 @@ func (r *restoring) set(p fieldpath.Path, v content) bool {
 
 // prune removes the maps that a removal has left empty and that were not there
 // before the run.
-func (r *restoring) prune(p fieldpath.Path) {
+func (r *Restoration) prune(p fieldpath.Path) {
 	for n := len(p) - 1; n > 0 && p[n].FieldName != nil && p[n-1].FieldName != nil; n-- {
 		parent := at(r.Want.Object, p[:n])
 		fields, isMap := parent.value.(map[string]any)
@@ -159,7 +154,7 @@ func (r *restoring) prune(p fieldpath.Path) {
 // order puts the elements of a list back in their order, after those that came or
 // went are undone. Where another client has ordered the list since, that order stays, and
 // what was put back goes behind the element that it stood behind.
-func (r *restoring) order(list fieldpath.Path, like fieldpath.PathElement) (done bool) {
+func (r *Restoration) order(list fieldpath.Path, like fieldpath.PathElement) (done bool) {
 	is, ok := at(r.Want.Object, list).value.([]any)
 	was, okBefore := at(r.write.Before, list).value.([]any)
 	wrote, okAfter := at(r.write.After, list).value.([]any)
