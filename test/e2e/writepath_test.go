@@ -244,7 +244,7 @@ func (w *writePath) write(t *testing.T, key engine.ObjectKey, change mutation) (
 
 // verifyAndWrite is how the commands change one object.
 func verifyAndWrite(ctx context.Context, w *write.Writer, key engine.ObjectKey, want write.Want) (write.Result, error) {
-	v, err := w.Verify(ctx, key, want)
+	v, err := w.Verify(ctx, key, nil, want)
 	if err != nil || v.Outcome != write.Planned {
 		return v.Result, err
 	}

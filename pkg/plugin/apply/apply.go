@@ -45,8 +45,7 @@ type Options struct {
 	Printers
 	Metrics  preview.Metering
 	Executor *write.Executor
-	Events   *write.EventRecorder // nil records none
-	Record   *write.RecordedRun   // what is to be made; nil makes what is evaluated
+	Record   *write.RecordedRun // what is to be made; nil makes what is evaluated
 	// the name to type before a command that is suggested; empty for one cluster of several
 	program string
 
@@ -230,7 +229,7 @@ func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.
 		return nil, err
 	}
 	if f.Events && !f.Rehearses() {
-		o.Events = &write.EventRecorder{Create: w.Client.Create, Now: time.Now, Warn: w.Warn}
+		o.Executor.OnWrite = (&write.EventRecorder{Create: w.Client.Create, Now: time.Now, Warn: w.Warn}).Wrote
 	}
 	return o, nil
 }
@@ -278,7 +277,7 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 	if err != nil {
 		return process.ExitNothing, write.NothingWritten(err)
 	}
-	if o.Executor.OnWrite = o.recordEvents; o.Executor.OnResult == nil {
+	if o.Executor.OnResult == nil {
 		o.Executor.OnResult = o.count
 	}
 	tally, err := o.Executor.Run(ctx)
@@ -351,16 +350,6 @@ func (o *Options) recordedTasks(ctx context.Context, e *evaluate.Run) (evaluatio
 		err = o.Print(output.Summary{Summary: shown})
 	}
 	return shown, errors.Join(failed, err)
-}
-
-// recordEvents records an event for each mutate-existing rule that changed a written object.
-func (o *Options) recordEvents(ctx context.Context, t *write.Task, r *write.Result) {
-	if o.Events == nil {
-		return
-	}
-	for _, rule := range t.Propagated {
-		o.Events.PolicyApplied(ctx, r.Key, rule)
-	}
 }
 
 // count adds the outcome of one object to the metrics of the run.

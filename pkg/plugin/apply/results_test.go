@@ -44,10 +44,11 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 	}}
 	written := write.NewTask(nil, change)
 	var events messages
-	o := &Options{Events: &write.EventRecorder{Create: events.Create, Now: time.Now, Warn: func(err error) { t.Error(err) }}}
+	recorder := &write.EventRecorder{Create: events.Create, Now: time.Now, Warn: func(err error) { t.Error(err) }}
+	o := &Options{}
 	o.Metrics.Run = metrics.New("apply-existing", "v1")
 	result := write.Result{Key: web, Outcome: write.Failed, Status: &write.Result{Key: web, Outcome: write.Applied}}
-	o.recordEvents(t.Context(), written, &result)
+	recorder.Wrote(t.Context(), written, &result)
 	o.count(written, &result)
 	if diff := cmp.Diff(messages{"policy p/share applied"}, events); diff != "" {
 		t.Errorf("events -want +got:\n%s", diff)
@@ -66,8 +67,7 @@ func TestApplyEventsAndMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, &text)
 		}
 	}
-	without := &Options{} // neither was asked for
-	without.recordEvents(t.Context(), written, &result)
+	without := &Options{} // they were not asked for
 	without.count(written, &result)
 }
 

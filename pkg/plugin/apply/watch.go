@@ -276,8 +276,7 @@ func (w *watchWrites) write(ctx context.Context, e *evaluate.Run, each preview.E
 func (w *watchWrites) make(ctx context.Context, o *Options, e *evaluate.Run, changes []*engine.Change,
 	events []*watch.Event,
 ) error {
-	o.Executor.Journal, o.Executor.OnWrite, o.Executor.Command = w.record(e), o.recordEvents,
-		w.command.CommandPath()
+	o.Executor.Journal, o.Executor.Command = w.record(e), w.command.CommandPath()
 	if formats.ForPeople(w.Output.Format) {
 		if err := preview.PrintHeading(w.by.factory.Streams.Out, events); err != nil {
 			return err

@@ -44,7 +44,7 @@ func (v *validation) flush(ctx context.Context) error {
 	pending := v.pending
 	v.pending = nil
 	var broken error
-	err := write.ForEach(len(pending), v.run.options.Validator.Concurrency,
+	return write.ForEach(len(pending), v.run.options.Validator.Concurrency,
 		func(i int) (failed, _ error) {
 			// apply-existing would send neither what admission denies nor a change of an object that
 			// something else manages.
@@ -53,13 +53,12 @@ func (v *validation) flush(ctx context.Context) error {
 			}
 			return failed, nil
 		},
-		func(i int, failed error) (enough bool) {
+		func(i int, failed error) (enough bool, _ error) {
 			if broken == nil {
 				broken = v.pass(ctx, pending[i], failed)
 			}
-			return broken != nil
+			return false, broken
 		})
-	return cmp.Or(err, broken)
 }
 
 // pass hands over a change after its dry run. The error ends the run.

@@ -192,11 +192,11 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	var broken error
 	err = write.ForEach(len(files), runtime.GOMAXPROCS(0)+1,
 		func(i int) (outcome, error) { return o.file(ctx, files[i]) },
-		func(_ int, found outcome) (enough bool) {
+		func(_ int, found outcome) (enough bool, _ error) {
 			if ctx.Err() == nil {
 				broken = o.print(found, &total)
 			}
-			return ctx.Err() != nil || broken != nil
+			return ctx.Err() != nil || broken != nil, nil
 		})
 	switch {
 	case ctx.Err() != nil:

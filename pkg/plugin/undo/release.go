@@ -32,7 +32,7 @@ func (o *Options) release(ctx context.Context) error {
 			}
 			return o.releaseOne(applied[i].under(ctx), applied[i].Object), nil
 		},
-		func(i int, failed error) (enough bool) {
+		func(i int, failed error) (enough bool, _ error) {
 			if failed != nil {
 				why := redact.ServerError(failed)
 				if len(applied[i].secret()) > 0 {
@@ -40,7 +40,7 @@ func (o *Options) release(ctx context.Context) error {
 				}
 				fmt.Fprintf(o.Executor.ErrOut, "warning: %s: %s still owns keys of list elements: %s\n", applied[i].Object, o.Header.FieldManager, why)
 			}
-			return false
+			return false, nil
 		})
 }
 

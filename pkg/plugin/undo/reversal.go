@@ -82,25 +82,23 @@ func (o *Options) Run(ctx context.Context) (int, error) {
 // preview shows what would be put back, and keeps tasks of it.
 func (o *Options) preview(ctx context.Context) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary([]engine.RuleRef{o.rule()})
-	var broken error
 	err := write.ForEach(len(o.Objects), o.Executor.Concurrency,
 		func(i int) (*engine.Change, error) {
 			of := &o.Objects[i]
 			o.fresh.know(of.Object, of.ResourceVersion)
 			return o.change(ctx, of)
 		},
-		func(i int, c *engine.Change) (enough bool) {
+		func(i int, c *engine.Change) (enough bool, _ error) {
 			if c == nil {
-				return true
+				return true, nil
 			}
 			summary.Add(c)
 			if c.Changed() {
 				o.Executor.Keep(o.task(&o.Objects[i], c), c) // it need not be read again, as long as nobody writes it
 			}
-			broken = o.Print(output.Evaluated{Change: c})
-			return broken != nil
+			return false, o.Print(output.Evaluated{Change: c})
 		})
-	if err = errors.Join(err, broken); err != nil {
+	if err != nil {
 		return *summary, err
 	}
 	return *summary, o.Print(output.Summary{Summary: *summary})

@@ -57,11 +57,10 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 	if x.Concurrency == 1 {
 		workers = 1
 	}
-	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()
 	x.Meter.Did("objects written", 0, len(batch))
-	err := ForEach(len(batch), workers,
+	return ForEach(len(batch), workers,
 		func(i int) (*Result, error) {
 			if ctx.Err() != nil {
 				return nil, ErrInterrupted
@@ -73,15 +72,13 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 			}
 			return x.writeOne(hard, batch[i])
 		},
-		func(i int, r *Result) (enough bool) {
+		func(i int, r *Result) (enough bool, err error) {
 			x.Meter.Did("objects written", i+1, len(batch))
-			if r == nil {
-				return false
+			if r != nil {
+				err = x.report(batch[i], r)
 			}
-			broken = errors.Join(broken, x.report(batch[i], r))
-			return broken != nil || tooManyFailures()
+			return tooManyFailures(), err
 		})
-	return errors.Join(err, broken)
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {

@@ -29,6 +29,13 @@ type EventRecorder struct {
 	forbidden sync.Map // namespaces
 }
 
+// Wrote records an event for each mutate-existing rule that changed a written object.
+func (r *EventRecorder) Wrote(ctx context.Context, t *Task, written *Result) {
+	for _, rule := range t.Propagated {
+		r.PolicyApplied(ctx, written.Key, rule)
+	}
+}
+
 // PolicyApplied records that a rule has changed an object. An event that cannot be
 // recorded is a warning and not a failure, since the object has been changed. If the
 // user may not create events, there is one attempt in each namespace.
@@ -56,11 +63,15 @@ func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstru
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
+	prefix := key.Name
+	if len(validation.NameIsDNSSubdomain(prefix, false)) > 0 { // as that of a role may be
+		prefix = EventSource
+	}
 	now := r.Now().UTC().Format(time.RFC3339)
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "Event",
-		"metadata":   map[string]any{"generateName": generateName(key.Name), "namespace": namespace},
+		"metadata":   map[string]any{"generateName": prefix + ".", "namespace": namespace},
 		"involvedObject": map[string]any{
 			"apiVersion": key.GroupVersionKind().GroupVersion().String(), "kind": key.Kind,
 			"namespace": key.Namespace, "name": key.Name, "uid": string(key.UID),
@@ -74,13 +85,4 @@ func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstru
 		"lastTimestamp":      now,
 		"count":              int64(1),
 	}}
-}
-
-// generateName starts with the object's name if it is valid in the name of an event;
-// that of a role, for example, need not be.
-func generateName(name string) string {
-	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		return EventSource + "."
-	}
-	return name + "."
 }

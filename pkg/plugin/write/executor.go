@@ -118,7 +118,6 @@ func (x *Executor) work(ctx context.Context) error {
 // verify verifies every change, and reports those that are not to be written.
 func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	ready := make([]*Task, 0, len(tasks))
-	var broken error
 	x.Meter.Start()
 	defer x.Meter.Stop()
 	x.Meter.Did("objects verified", 0, len(tasks))
@@ -126,28 +125,30 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 		func(i int) (*Verified, error) {
 			return x.Verify(ctx, tasks[i], x.take(tasks[i]))
 		},
-		func(i int, v *Verified) (enough bool) {
+		func(i int, v *Verified) (enough bool, err error) {
 			x.Meter.Did("objects verified", i+1, len(tasks))
 			switch {
 			case v == nil:
 			case v.Outcome != Planned, x.IsDryRun():
-				broken = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
+				err = errors.Join(x.recordUnwritten(tasks[i], v), x.report(tasks[i], &v.Result))
 			default:
 				tasks[i].verified = v
 				ready = append(ready, tasks[i])
 			}
-			return broken != nil
+			return false, err
 		})
-	return ready, errors.Join(err, broken)
+	return ready, err
 }
 
 // ForEach calls do for every number below n, with a number of workers, and passes each
 // result to take: one after the other and in order. When take returns that it is
-// enough, or do fails, no further number is started; those that were started are
-// finished and passed on. So take always gets the first numbers, without a gap.
+// enough, or one of them fails, no further number is started; those that were started are
+// finished and passed on. So take always gets the first numbers, without a gap. The error is the first one.
 //
 // A cancelled context does not stop it; do has to.
-func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, r R) (enough bool)) error {
+func ForEach[R any](n, workers int, do func(i int) (R, error),
+	take func(i int, r R) (enough bool, _ error),
+) error {
 	var mu sync.Mutex
 	var failed error
 	started, taken := 0, 0
@@ -169,8 +170,9 @@ func ForEach[R any](n, workers int, do func(i int) (R, error), take func(i int, 
 				}
 				for r, ok := done[taken]; ok; r, ok = done[taken] {
 					delete(done, taken)
-					if taken++; take(taken-1, r) {
-						n = 0
+					taken++
+					if enough, err := take(taken-1, r); enough || err != nil {
+						n, failed = 0, cmp.Or(failed, err)
 					}
 				}
 			}

@@ -679,12 +679,12 @@ func TestForEachKeepsTheOrder(t *testing.T) {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		return i * i, nil
-	}, func(i, r int) bool {
+	}, func(i, r int) (bool, error) {
 		if r != i*i {
 			t.Errorf("%d for %d", r, i)
 		}
 		taken = append(taken, i)
-		return false
+		return false, nil
 	})
 	if err != nil || len(taken) != n || !slices.IsSorted(taken) || most.Load() > 7 {
 		t.Errorf("%v, %d taken, %d side by side", err, len(taken), most.Load())
@@ -712,7 +712,7 @@ func TestForEachStops(t *testing.T) {
 					return i, c.fail
 				}
 				return i, nil
-			}, func(i, _ int) bool { taken++; return i == c.enough })
+			}, func(i, _ int) (bool, error) { taken++; return i == c.enough, nil })
 			if !errors.Is(err, c.fail) || started != taken || started > 20 || started < 11 {
 				t.Errorf("%v: %d started, %d taken", err, started, taken)
 			}

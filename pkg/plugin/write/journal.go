@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
@@ -18,7 +17,7 @@ func (w *Writer) attempt(v *Verified) error {
 		return nil
 	}
 	return w.Journal.Attempt(journal.Attempt{
-		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.ResourceVersion,
+		Entry: v.JournalIndex, Subresource: v.Key.Subresource, UID: v.Key.UID, ResourceVersion: v.Version,
 		Method: v.Method, Partial: v.Answered(),
 	})
 }
@@ -28,7 +27,7 @@ func (w *Writer) outcome(v *Verified, r *Result) error {
 	if w.Journal == nil {
 		return nil
 	}
-	out := recordOf(v.JournalIndex, v.Key, r)
+	out := recordOf(v.JournalIndex, v.Key.Subresource, r)
 	out.More = r.Outcome.Reached() && v.status != nil && v.status.Outcome == Planned
 	if out.Written {
 		out.ResourceVersion, out.Partial = r.After.GetResourceVersion(), r.Touched
@@ -37,9 +36,9 @@ func (w *Writer) outcome(v *Verified, r *Result) error {
 }
 
 // recordOf is the record of what came of an entry, but for what was stored.
-func recordOf(entry int, key engine.ObjectKey, r *Result) journal.Result {
+func recordOf(entry int, subresource string, r *Result) journal.Result {
 	out := journal.Result{
-		Entry: entry, Subresource: key.Subresource, UID: key.UID, Outcome: string(r.Outcome),
+		Entry: entry, Subresource: subresource, UID: r.Key.UID, Outcome: string(r.Outcome),
 		Written: r.Outcome == Applied, Failed: r.Err != nil, Retries: r.Retries,
 	}
 	if r.Err != nil {
@@ -130,18 +129,15 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 // those whose outcome is known now. The others are returned.
 func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	rest := make([]*Task, 0, len(tasks))
-	var broken error
-	err := ForEach(len(tasks), x.Concurrency,
+	return rest, ForEach(len(tasks), x.Concurrency,
 		func(i int) (*Result, error) { return x.resolveWrite(ctx, tasks[i]) },
-		func(i int, r *Result) (enough bool) {
+		func(i int, r *Result) (enough bool, _ error) {
 			if r == nil {
 				rest = append(rest, tasks[i])
-				return false
+				return false, nil
 			}
-			broken = x.report(tasks[i], r)
-			return broken != nil
+			return false, x.report(tasks[i], r)
 		})
-	return rest, errors.Join(err, broken)
 }
 
 // settle looks up the writes that were started before the server went away, as resolvePending does for a run
@@ -188,9 +184,8 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if outcome == Drifted {
 		r.because(Drifted, driftError(t.Pending.Drift(live.Object)))
 	}
-	key.Subresource = t.Pending.Subresource
-	j := recordOf(t.JournalIndex, key, r)
-	if j.Written {
+	j := recordOf(t.JournalIndex, t.Pending.Subresource, r)
+	if j.UID = key.UID; j.Written {
 		j.ResourceVersion, j.Partial = live.GetResourceVersion(), t.Pending.Answered(live)
 		j.More = t.Pending.Subresource == "" && t.Entry.SplitsStatus()
 	}
@@ -212,9 +207,7 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	// an undo has none, and has undone nothing that is gone
 	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) &&
 		(v.Err != nil || len(t.Rules) > 0) {
-		key := v.Key
-		key.Subresource = ""
-		out := recordOf(0, key, &v.Result)
+		out := recordOf(0, "", &v.Result)
 		t.unmade = &out
 	}
 	if x.Writer.Journal == nil || v.Outcome.Rejection() || v.Outcome == Managed || v.Outcome == Ignored ||
@@ -225,13 +218,13 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 	if found { // The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
 		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
 	}
-	key := v.Key
-	if key.Subresource = ""; t.Pending != nil {
-		key.Subresource = t.Pending.Subresource
+	subresource := ""
+	if t.Pending != nil {
+		subresource = t.Pending.Subresource
 	}
-	out := recordOf(t.JournalIndex, key, &v.Result)
+	out := recordOf(t.JournalIndex, subresource, &v.Result)
 	if found {
-		out.ResourceVersion, out.Partial = v.ResourceVersion, t.Pending.Partial
+		out.ResourceVersion, out.Partial = v.Version, t.Pending.Partial
 	}
 	return x.Writer.Journal.Result(out)
 }

@@ -117,8 +117,8 @@ type Result struct {
 	// the write or, when nothing was written, to the dry run; what was wanted,
 	// when no request was sent at all.
 	Before, After *unstructured.Unstructured
-	// Version is the resourceVersion of the object after a write that was made, or as it was when it was
-	// verified.
+	// Version is the resourceVersion of the object after a write that was made; otherwise that by which a
+	// write is guarded.
 	Version string
 	// Retries counts how often another writer was faster.
 	Retries int
@@ -223,8 +223,6 @@ type Verified struct {
 	// JournalIndex is its place in the journal. A Verified that replaces this one
 	// inherits it.
 	JournalIndex int
-	// ResourceVersion is the version of the object that the request is guarded with.
-	ResourceVersion string
 
 	patch        cluster.Patch
 	want         Want

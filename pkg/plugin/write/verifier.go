@@ -45,7 +45,7 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 	if !t.mayUse(listed) {
 		listed = nil
 	}
-	out, err := v.Writer.VerifyListed(t.under(ctx), t.Key, listed, t.want)
+	out, err := v.Writer.Verify(t.under(ctx), t.Key, listed, t.want)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,6 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 			out.status.Before, out.status.After = nil, nil
 		}
 	}
-	out.Version = out.ResourceVersion
 	out.Touched, out.Secrets = out.Touched.Sharing(t.Entry.Partial), t.secrets()
 	return out, nil
 }
@@ -128,9 +127,9 @@ func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need
 			err = fmt.Errorf("asking whether you may %s %s: %w", writeVerb, what(n), err)
 		}
 		return decision.Allowed, err
-	}, func(i int, allowed bool) (enough bool) {
+	}, func(i int, allowed bool) (enough bool, _ error) {
 		out[asked[i]] = allowed
-		return false
+		return false, nil
 	})
 	return out, err
 }

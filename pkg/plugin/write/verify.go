@@ -25,6 +25,7 @@ import (
 type verification struct {
 	*Writer
 	key     engine.ObjectKey
+	listed  *unstructured.Unstructured // in the place of a read; may be nil
 	want    Want
 	input   request.Input
 	request request.Request
@@ -34,8 +35,10 @@ type verification struct {
 
 // verifyOnce goes through the steps once. errStale asks for another round: the
 // object has changed or gone since it was read.
-func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
-	t := verification{Writer: w, key: key, want: want}
+func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
+	want Want,
+) (*Verified, error) {
+	t := verification{Writer: w, key: key, listed: listed, want: want}
 	err := t.run(ctx)
 	t.leaveManaged()
 	out := t.out // which does not keep the objects of the verification
@@ -104,8 +107,11 @@ func (r *Result) because(o Outcome, why error) {
 }
 
 // read gets the object, and makes sure that it is still the one that was meant.
-func (t *verification) read(ctx context.Context) (Outcome, error) {
-	live, err := t.Server.Get(ctx, readable(t.key))
+func (t *verification) read(ctx context.Context) (_ Outcome, err error) {
+	live := t.listed
+	if live == nil {
+		live, err = t.Server.Get(ctx, readable(t.key))
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return Deleted, nil
@@ -118,7 +124,7 @@ func (t *verification) read(ctx context.Context) (Outcome, error) {
 	}
 	t.key.UID = live.GetUID()
 	t.out.Key.UID = t.key.UID
-	t.out.ResourceVersion = live.GetResourceVersion()
+	t.out.Version = live.GetResourceVersion()
 	if live.GetDeletionTimestamp() != nil {
 		return Terminating, nil
 	}

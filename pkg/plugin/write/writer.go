@@ -79,61 +79,72 @@ func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
-// VerifyListed is Verify for an object as it was listed, which is not read again if the dry run shows that it
-// has not changed since, and that the change can be written. Without an object it is Verify.
-func (w *Writer) VerifyListed(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
+// Verify plans the request that makes an object as wanted, and sends it as a dry run.
+// A key with a UID means that very object and no other of its name; a key with a
+// Subresource means that endpoint alone. An object as it was listed is not read again if the dry run shows
+// that it has not changed since, and that the change can be written; nil is always read.
+//
+// What fails for this object is in the Result; the error ends the run: a cancelled
+// context, a lost connection, an error of want other than an *ObjectError.
+func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
 	want Want,
 ) (*Verified, error) {
-	if listed == nil || w.DryRun == DryRunClient { // which would not find out
-		return w.Verify(ctx, key, want)
+	if w.DryRun == DryRunClient { // which would not find out
+		listed = nil
 	}
-	from := *w
-	from.Server = &listedServer{Server: w.Server, listed: listed}
-	v, err := from.Verify(ctx, key, want)
+	v, err := w.verifyParts(ctx, key, listed, want)
 	switch {
-	case err != nil:
+	case listed == nil, err != nil:
 		return v, err
 	case v.Retries > 0: // it was read again
 		v.Retries--
 	case cluster.Cause(v.Err) != "": // not of the object
 	case v.Outcome != Planned, v.Unverified != nil:
-		return w.Verify(ctx, key, want) // the reason is to be found in the object as it is now
+		return w.verifyParts(ctx, key, nil, want) // the reason is to be found in the object as it is now
 	}
 	return v, nil
 }
 
-// listedServer answers the first read of an object with what was listed.
-type listedServer struct {
-	Server
-	listed *unstructured.Unstructured
-}
-
-// Get implements Server.
-func (s *listedServer) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
-	if live := s.listed; live != nil {
-		s.listed = nil
-		return live, nil
-	}
-	return s.Server.Get(ctx, key)
-}
-
-// Verify plans the request that makes an object as wanted, and sends it as a dry run.
-// A key with a UID means that very object and no other of its name; a key with a
-// Subresource means that endpoint alone.
-//
-// What fails for this object is in the Result; the error ends the run: a cancelled
-// context, a lost connection, an error of want other than an *ObjectError.
-func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
+// verifyParts verifies the change of the object, and then that of its status if it has an endpoint.
+func (w *Writer) verifyParts(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
+	want Want,
+) (*Verified, error) {
 	if key.Subresource != "" {
-		return w.verify(ctx, key, want)
+		return w.verify(ctx, key, nil, want)
 	}
-	split := &statusSplit{want: want, hasStatus: w.HasStatus}
-	v, err := w.verify(ctx, key, split.object)
-	if err != nil || !split.found || !v.Outcome.Reached() {
+	split := false // the change reaches below .status, which has an endpoint
+	v, err := w.verify(ctx, key, listed, func(ctx context.Context, live *unstructured.Unstructured, _ string) (
+		*unstructured.Unstructured, error,
+	) {
+		after, err := want(ctx, live, "")
+		if err != nil {
+			return nil, err
+		}
+		object, status := request.SplitStatus(live, after)
+		if split = false; status == nil || w.HasStatus == nil {
+			return after, nil
+		}
+		if split, err = w.HasStatus(ctx, live.GroupVersionKind()); err != nil || !split {
+			return after, err
+		}
+		return object, nil
+	})
+	if err != nil || !split || !v.Outcome.Reached() {
 		return v, err
 	}
 	key.Subresource, key.UID = request.StatusSubresource, v.Key.UID
-	status, err := w.verify(ctx, key, split.status)
+	status, err := w.verify(ctx, key, nil, func(ctx context.Context, live *unstructured.Unstructured, _ string) (
+		*unstructured.Unstructured, error,
+	) {
+		after, err := want(ctx, live, request.StatusSubresource)
+		if err != nil {
+			return nil, err
+		}
+		if _, status := request.SplitStatus(live, after); status != nil {
+			return status, nil
+		}
+		return live, nil
+	})
 	if v.Outcome == Unchanged {
 		return status, err
 	}
@@ -142,9 +153,11 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, want Want) (*
 }
 
 // verify repeats the verification until no other writer is faster.
-func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, want Want) (*Verified, error) {
-	for waits := conflictBackoff(); ; {
-		v, err := w.verifyOnce(ctx, key, want)
+func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
+	want Want,
+) (*Verified, error) {
+	for waits := conflictBackoff(); ; listed = nil {
+		v, err := w.verifyOnce(ctx, key, listed, want)
 		v.Retries = conflictBackoff().Steps - waits.Steps
 		if !errors.Is(err, errStale) {
 			return v, err
@@ -222,46 +235,6 @@ type Server interface {
 	// Types knows the schema of a kind; nil where the server publishes none.
 	// Refresh reads it again even if it has been read before.
 	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
-}
-
-// statusSplit makes two Wants of one, for the two endpoints of an object.
-type statusSplit struct {
-	want      Want
-	hasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
-	found     bool // the change reaches below .status, which has an endpoint
-}
-
-// object wants everything but the change of the status.
-func (s *statusSplit) object(ctx context.Context, live *unstructured.Unstructured,
-	_ string,
-) (*unstructured.Unstructured, error) {
-	after, err := s.want(ctx, live, "")
-	if err != nil {
-		return nil, err
-	}
-	s.found = false
-	object, status := request.SplitStatus(live, after)
-	if status == nil || s.hasStatus == nil {
-		return after, nil
-	}
-	if s.found, err = s.hasStatus(ctx, live.GroupVersionKind()); err != nil || !s.found {
-		return after, err
-	}
-	return object, nil
-}
-
-// status wants the change of the status and nothing else.
-func (s *statusSplit) status(ctx context.Context, live *unstructured.Unstructured,
-	_ string,
-) (*unstructured.Unstructured, error) {
-	after, err := s.want(ctx, live, request.StatusSubresource)
-	if err != nil {
-		return nil, err
-	}
-	if _, status := request.SplitStatus(live, after); status != nil {
-		return status, nil
-	}
-	return live, nil
 }
 
 // endpointWrite is the write to one endpoint of an object.
@@ -350,7 +323,7 @@ func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, e
 		}
 	}
 	answer, err := t.Server.Patch(ctx, t.now.Key, t.now.patch)
-	if err == nil && answer.GetResourceVersion() == t.now.ResourceVersion {
+	if err == nil && answer.GetResourceVersion() == t.now.Version {
 		err = &cluster.AnswerError{Err: fmt.Errorf("the server answers the write of %s with the object as it was", t.now.Key)}
 	}
 	return answer, err
@@ -364,7 +337,7 @@ func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 		return isStale(err)
 	}
 	live, err := w.Server.Get(ctx, readable(v.Key))
-	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.ResourceVersion
+	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.Version
 }
 
 // isUnfit reports whether a JSON patch was refused because it does not fit the
@@ -388,7 +361,7 @@ func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 // there is a result; otherwise the request was not stored and may be sent again: its
 // guard keeps it from being stored twice.
 func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
-	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.ResourceVersion, t.now.Answered())
+	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.Version, t.now.Answered())
 	if err != nil || outcome == NotTried {
 		return false, err
 	}
@@ -405,7 +378,7 @@ func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
 // verifyAgain verifies the change again, because another writer was faster. Done
 // means that there is a result: the change is a different one now, or needless.
 func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) {
-	next, err := t.verify(ctx, t.now.Key, t.now.want)
+	next, err := t.verify(ctx, t.now.Key, nil, t.now.want)
 	if err != nil {
 		return true, err
 	}

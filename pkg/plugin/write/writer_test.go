@@ -51,7 +51,7 @@ func writerTo(s *fakeServer) *Writer {
 
 // verifyAndWrite is how the commands change one object.
 func verifyAndWrite(ctx context.Context, w *Writer, key engine.ObjectKey, want Want) (Result, error) {
-	v, err := w.Verify(ctx, key, want)
+	v, err := w.Verify(ctx, key, nil, want)
 	if err != nil || v.Outcome != Planned {
 		return v.Result, err
 	}
@@ -533,7 +533,7 @@ func TestWriterMarksObjectsWithoutDryRunAsUnverified(t *testing.T) {
 		}
 		return nil
 	}
-	v, err := writerTo(s).Verify(t.Context(), key, setA("2"))
+	v, err := writerTo(s).Verify(t.Context(), key, nil, setA("2"))
 	if err != nil {
 		t.Fatal(err)
 	}
