@@ -126,7 +126,9 @@ func (t *tree) add(c schemaClaim) {
 			t.places[name] = p
 		}
 		if i == len(c.Location)-1 {
-			p.types = add(p.types, c.Terminal, c)
+			if c.Terminal != typeUnknown {
+				p.types = add(p.types, c.Terminal, c)
+			}
 			if c.MustTerminate {
 				p.terminate[c.ID] = c.Name
 			}
@@ -147,51 +149,37 @@ func (t *tree) conflicts(kind schema.GroupVersionKind) []*conflictError {
 	var out []*conflictError
 	for _, name := range slices.Sorted(maps.Keys(t.places)) {
 		p := t.places[name]
-		for _, reason := range []func() (ids, string){p.byType, p.byKey, p.byEnd} {
-			if parties, text := reason(); len(parties) > 1 {
-				out = append(out,
-					&conflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: text})
-			}
+		conflict := func(reason string, parties ids) {
+			out = append(out,
+				&conflictError{Parties: slices.Sorted(maps.Keys(parties)), Kind: kind, Node: name, Reason: reason})
+		}
+		if said, parties := sides(p.types, "%s for %s"); len(parties) > 1 {
+			conflict("it is "+said, parties)
+		}
+		if said, parties := sides(p.keys, "%q for %s"); len(parties) > 1 {
+			conflict("the key of the list is "+said, parties)
+		}
+		both := maps.Clone(p.terminate)
+		maps.Copy(both, p.extend)
+		if len(p.terminate) > 0 && len(p.extend) > 0 && len(both) > 1 {
+			conflict(fmt.Sprintf("nothing stands below it for %s, and something does for %s", listIDs(p.terminate), listIDs(p.extend)), both)
 		}
 	}
 	return out
 }
 
-func (p *place) byType() (ids, string) {
-	parties := ids{}
-	var said []string
-	for _, t := range slices.Sorted(maps.Keys(p.types)) {
-		if t != typeUnknown {
-			maps.Copy(parties, p.types[t])
-			said = append(said, fmt.Sprintf("%s for %s", t, listIDs(p.types[t])))
-		}
+// sides says who takes a place for what, in a format for both, and returns all of them, if they do not agree.
+func sides[K cmp.Ordered](claims map[K]ids, format string) (said string, parties ids) {
+	if len(claims) < 2 {
+		return "", nil
 	}
-	if len(said) < 2 {
-		return nil, ""
+	var parts []string
+	parties = ids{}
+	for _, claim := range slices.Sorted(maps.Keys(claims)) {
+		maps.Copy(parties, claims[claim])
+		parts = append(parts, fmt.Sprintf(format, claim, listIDs(claims[claim])))
 	}
-	return parties, "it is " + strings.Join(said, ", ")
-}
-
-func (p *place) byKey() (ids, string) {
-	if len(p.keys) < 2 {
-		return nil, ""
-	}
-	parties := ids{}
-	var said []string
-	for _, key := range slices.Sorted(maps.Keys(p.keys)) {
-		maps.Copy(parties, p.keys[key])
-		said = append(said, fmt.Sprintf("%q for %s", key, listIDs(p.keys[key])))
-	}
-	return parties, "the key of the list is " + strings.Join(said, ", ")
-}
-
-func (p *place) byEnd() (ids, string) {
-	if len(p.terminate) == 0 || len(p.extend) == 0 {
-		return nil, ""
-	}
-	parties := maps.Clone(p.terminate)
-	maps.Copy(parties, p.extend)
-	return parties, fmt.Sprintf("nothing stands below it for %s, and something does for %s", listIDs(p.terminate), listIDs(p.extend))
+	return strings.Join(parts, ", "), parties
 }
 
 func listIDs(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
