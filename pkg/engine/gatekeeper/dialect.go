@@ -189,7 +189,7 @@ func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string
 func (m *mutator) describe() engine.Description {
 	d := engine.Description{
 		Rule: m.ref, Matches: m.selections(), Existing: engine.OnAdmission,
-		Where: append(m.criteria.where(), m.tests.texts()...), Operations: m.operations(),
+		Where: append(m.criteria.where(), m.tests.texts(m.path)...), Operations: m.operations(),
 		AsksOperation: m.asksOperation(), Changes: []string{m.path.String()},
 	}
 	if a, ok := m.action.(*assign); ok && a.External != nil {

@@ -2,6 +2,8 @@ package gatekeeper
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -23,61 +25,51 @@ type pathTest struct {
 	Condition existence
 }
 
-// pathTests are the tests of one location. The zero value always holds.
-type pathTests struct {
-	location location
-	byDepth  map[int]existence // by the index of the node that is tested
-}
+// pathTests are the tests of one location, by the index of the node that is tested.
+type pathTests map[int]existence
 
 // compileTests joins the tests of a location. Its errors are in Gatekeeper's words.
 // Tests of the empty path say nothing and are dropped. Where a parent must not
 // exist, nothing below it can have to: Gatekeeper looks for this in the order in
 // which the tests are written, this looks at the paths.
 func compileTests(l location, tests []pathTest) (pathTests, error) {
-	t := pathTests{location: l}
+	t := pathTests{}
 	for _, test := range tests {
 		if !l.hasPrefix(test.SubPath) {
-			return pathTests{}, fmt.Errorf(
+			return nil, fmt.Errorf(
 				"all subpaths must be a prefix of the `location` value of the mutation: subpath %q is not a prefix of location %q", test.SubPath, l)
 		}
 		depth := len(test.SubPath) - 1
 		if depth < 0 {
 			continue
 		}
-		if known, twice := t.byDepth[depth]; twice && known != test.Condition {
-			return pathTests{}, fmt.Errorf("conflicting path test conditions: path %q is marked both %s and %s", test.SubPath, known, test.Condition)
+		if known, twice := t[depth]; twice && known != test.Condition {
+			return nil, fmt.Errorf("conflicting path test conditions: path %q is marked both %s and %s", test.SubPath, known, test.Condition)
 		}
-		if t.byDepth == nil {
-			t.byDepth = map[int]existence{}
-		}
-		t.byDepth[depth] = test.Condition
+		t[depth] = test.Condition
 	}
-	return t, t.contradiction()
+	return t, t.contradiction(l)
 }
 
 // texts lists the tests in the order of the location, as Brief words them.
-func (t pathTests) texts() []string {
+func (t pathTests) texts(l location) []string {
 	var out []string
-	for depth := range t.location {
-		if _, tested := t.byDepth[depth]; tested {
-			out = append(out, (&pathTestError{SubPath: t.location[:depth+1], Condition: t.byDepth[depth]}).Brief())
-		}
+	for _, depth := range slices.Sorted(maps.Keys(t)) {
+		out = append(out, (&pathTestError{SubPath: l[:depth+1], Condition: t[depth]}).Brief())
 	}
 	return out
 }
 
 // contradiction finds a part that must exist below one that must not.
-func (t pathTests) contradiction() error {
+func (t pathTests) contradiction(l location) error {
 	absent := -1
-	for depth := range t.location {
-		condition, tested := t.byDepth[depth]
-		switch {
-		case !tested:
+	for _, depth := range slices.Sorted(maps.Keys(t)) {
+		switch condition := t[depth]; {
 		case condition == mustNotExist && absent < 0:
 			absent = depth
 		case condition == mustExist && absent >= 0:
 			return fmt.Errorf("conflicting path test conditions: path %q is marked MustExist but parent %q MustNotExist",
-				t.location[:depth+1], t.location[:absent+1])
+				l[:depth+1], l[:absent+1])
 		}
 	}
 	return nil
@@ -95,16 +87,6 @@ func refusedForOrder(tests []pathTest) bool {
 		}
 	}
 	return false
-}
-
-// check returns the test that keeps a mutator from going on past the node at a depth of its
-// location, where there is a value or nothing; nil if none does.
-func (t pathTests) check(depth int, value any, exists bool) *pathTestError {
-	condition, tested := t.byDepth[depth]
-	if !tested || condition == mustExist && exists || condition == mustNotExist && !exists {
-		return nil
-	}
-	return &pathTestError{SubPath: t.location[:depth+1], Condition: condition, exists: exists, found: value}
 }
 
 // pathTestError is the path test that kept a mutator from changing an object.

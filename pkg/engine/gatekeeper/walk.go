@@ -113,11 +113,14 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 // allowed reports whether the tests hold for a value, or for there being none, and records
 // the first that does not.
 func (w *walker) allowed(depth int, value any, exists bool) bool {
-	held := w.Tests.check(depth, value, exists)
-	if held != nil && w.Skip == nil {
-		w.Skip = held
+	condition, tested := w.Tests[depth]
+	if !tested || condition == mustExist && exists || condition == mustNotExist && !exists {
+		return true
 	}
-	return held == nil
+	if w.Skip == nil {
+		w.Skip = &pathTestError{SubPath: w.Path[:depth+1], Condition: condition, exists: exists, found: value}
+	}
+	return false
 }
 
 // field continues below a field of an object. A missing field is added only if something
