@@ -54,6 +54,8 @@ type Patch struct {
 	Force bool
 	// DryRun asks the server for its answer without storing it.
 	DryRun bool
+	// Quiet says that the patch holds what was made of a Secret, which a warning of the server may quote.
+	Quiet bool
 	// Within is how long the server may take; 0 stands for its own limit.
 	Within time.Duration
 }
@@ -67,7 +69,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey,
 	if err != nil {
 		return nil, err
 	}
-	if key.IsSecret() { // whose values a warning of the server may quote
+	if p.Quiet || key.IsSecret() {
 		ctx = engine.WithSecret(ctx)
 	}
 	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).

@@ -30,7 +30,7 @@ func (o *Options) release(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil, write.ErrInterrupted
 			}
-			return o.releaseOne(applied[i].under(ctx), applied[i].Object), nil
+			return o.releaseOne(ctx, &applied[i]), nil
 		},
 		func(i int, failed error) (enough bool, _ error) {
 			if failed != nil {
@@ -46,9 +46,9 @@ func (o *Options) release(ctx context.Context) error {
 
 // releaseOne begins again if another client was faster, or if the answer to the write was
 // lost: what is left to give up is read each time.
-func (o *Options) releaseOne(ctx context.Context, key engine.ObjectKey) error {
+func (o *Options) releaseOne(ctx context.Context, of *Object) error {
 	for attempts := cluster.NewAttempts(o.Executor.Writer.Patience); ; {
-		sent, err := o.tryRelease(ctx, key)
+		sent, err := o.tryRelease(ctx, of)
 		// a read is repeated by the Server
 		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
 			return err
@@ -61,10 +61,10 @@ func (o *Options) releaseOne(ctx context.Context, key engine.ObjectKey) error {
 
 // tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up.
 // Sent reports whether the error is that of the write.
-func (o *Options) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bool, _ error) {
+func (o *Options) tryRelease(ctx context.Context, of *Object) (sent bool, _ error) {
 	server := o.Executor.Writer.Server
-	live, err := server.Get(ctx, key)
-	if apierrors.IsNotFound(err) || (err == nil && key.UID != "" && key.UID != live.GetUID()) {
+	live, err := server.Get(ctx, of.Object)
+	if apierrors.IsNotFound(err) || (err == nil && of.Object.UID != "" && of.Object.UID != live.GetUID()) {
 		return false, nil
 	}
 	if err != nil {
@@ -83,8 +83,9 @@ func (o *Options) tryRelease(ctx context.Context, key engine.ObjectKey) (sent bo
 	if err != nil {
 		return false, err
 	}
-	_, err = server.Patch(ctx, key,
-		cluster.Patch{Type: types.JSONPatchType, Body: body, FieldManager: o.Header.FieldManager})
+	_, err = server.Patch(ctx, of.Object, cluster.Patch{
+		Type: types.JSONPatchType, Body: body, FieldManager: o.Header.FieldManager, Quiet: len(of.secret()) > 0,
+	})
 	return true, err
 }
 

@@ -119,7 +119,6 @@ const unseen engine.Warning = "values that may not be shown are put back as the 
 // change is what would be put back of one object.
 func (o *Options) change(ctx context.Context, of *Object) (*engine.Change, error) {
 	c := &engine.Change{Subject: of.Object, Scoped: true}
-	ctx = of.under(ctx)
 	live, err := o.Executor.Writer.Server.Get(ctx, c.Subject)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -302,15 +301,6 @@ func (o *Object) secret() []fieldpath.Path {
 		}
 	}
 	return out
-}
-
-// under returns a context for the requests about the object, which are logged without what was made of a
-// Secret.
-func (o *Object) under(ctx context.Context) context.Context {
-	if len(o.secret()) == 0 {
-		return ctx
-	}
-	return engine.WithSecret(ctx)
 }
 
 // freshServer reads no state of an object that is older than one that was recorded,

@@ -82,7 +82,7 @@ func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailur
 }
 
 func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
-	r, err := x.Writer.Write(t.under(ctx), t.verified)
+	r, err := x.writerOf(t).Write(ctx, t.verified)
 	x.trim(&r)
 	if err != nil {
 		if r.Outcome == Applied { // and its status is left
@@ -114,9 +114,6 @@ func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
 		keys = append(keys, q.Key)
-		if len(q.secrets()) > 0 && !engine.UsesSecret(ctx) {
-			ctx = engine.WithSecret(ctx)
-		}
 	}
 	return waitForRollouts(ctx, x.Writer.Server, keys, x.Timeout, func(text string) {
 		fmt.Fprintln(x.ErrOut, redact.EscapeLine(text))

@@ -172,7 +172,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending.Subresource != "" {
 		key.Subresource = t.Pending.Subresource
 	}
-	outcome, live, err := x.Writer.lookUp(t.under(ctx), key, t.Pending.ResourceVersion, t.Pending.Partial)
+	outcome, live, err := x.Writer.lookUp(ctx, key, t.Pending.ResourceVersion, t.Pending.Partial)
 	switch {
 	case errors.Is(err, errStale):
 		t.unsure = t.Pending.Withholds()

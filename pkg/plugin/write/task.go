@@ -65,15 +65,6 @@ type Task struct {
 // secrets are the fields of the object that were made of a Secret, as far as is known.
 func (t *Task) secrets() []engine.FieldChange { return append(t.Entry.Secrets(), t.Secrets...) }
 
-// under returns a context for the requests about the object. They are logged without what it
-// holds that was made of a Secret.
-func (t *Task) under(ctx context.Context) context.Context {
-	if len(t.secrets()) == 0 {
-		return ctx
-	}
-	return engine.WithSecret(ctx)
-}
-
 // want is the Want of a task: the change that is made of the object as it is now, if
 // it is the one that was shown: the same fields, the same values before and after.
 // The error is a *plan.Drift if it is not.
@@ -210,9 +201,8 @@ func changingRules(c *engine.Change) (all, propagated []engine.RuleRef) {
 // RecordedRun is a run whose changes are known before it is evaluated.
 type RecordedRun struct {
 	plan.Run
-	Name    string  // for messages: "plan FILE"
-	tasks   []*Task // of the objects that are left, those too that are only shown
-	secrets bool    // something was made of a Secret, perhaps of what has its result already
+	Name  string  // for messages: "plan FILE"
+	tasks []*Task // of the objects that are left, those too that are only shown
 	// summary is that of the evaluation when a plan was made; nil counts the entries.
 	summary *evaluation.Summary
 	// Command is that of the plan.
@@ -227,10 +217,7 @@ type RecordedRun struct {
 
 // FromPlan returns all of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
-	r := &RecordedRun{
-		Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary,
-		secrets: p.HoldsSecrets(),
-	}
+	r := &RecordedRun{Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary}
 	for _, e := range p.Entries {
 		r.add(e, 0, nil)
 	}
@@ -283,8 +270,7 @@ func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.
 // first.
 func FromJournal(j *journal.Journal) *RecordedRun {
 	r := &RecordedRun{
-		Run: j.Header.Run, Name: "journal " + j.Path, secrets: j.HoldsSecrets(),
-		Failed: j.Count()[journal.Failed],
+		Run: j.Header.Run, Name: "journal " + j.Path, Failed: j.Count()[journal.Failed],
 	}
 	for i := range j.Entries {
 		e := &j.Entries[i]
@@ -383,9 +369,6 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, q *Queue) error
 		places[t.Key.Named()] = t
 	}
 	chosen := map[*Task]bool{} // by labels
-	if r.secrets {             // the request log must not show what an interrupted run has written
-		ctx = engine.WithSecret(ctx)
-	}
 	_, err := run.Each(ctx, func(c *engine.Change) error {
 		t := places[c.Subject.Named()]
 		if t == nil || r.labels != nil &&

@@ -36,6 +36,13 @@ type Verifier struct {
 // IsDryRun reports whether nothing is to be written.
 func (v *Verifier) IsDryRun() bool { return v.Writer.DryRun != DryRunNone }
 
+// writerOf returns the writer of a task.
+func (v *Verifier) writerOf(t *Task) *Writer {
+	w := *v.Writer
+	w.quiet = len(t.secrets()) > 0
+	return &w
+}
+
 // Verify verifies the change of a task. The object is read, unless it is known
 // as it was listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the
 // outcome of the result; the error is one of Writer.Verify.
@@ -45,7 +52,7 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 	if !t.mayUse(listed) {
 		listed = nil
 	}
-	out, err := v.Writer.Verify(t.under(ctx), t.Key, listed, t.want)
+	out, err := v.writerOf(t).Verify(ctx, t.Key, listed, t.want)
 	if err != nil {
 		return nil, err
 	}

@@ -181,7 +181,9 @@ func (t *verification) setRequest(r request.Request, err error) error {
 	t.out.Method, t.out.Reason = r.Method, r.Reason
 	t.out.Changed, t.out.Removed = r.Changed, r.Removed
 	t.out.Touched = touchedBy(t.input, r)
-	t.out.patch = cluster.Patch{Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager}
+	t.out.patch = cluster.Patch{
+		Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager, Quiet: t.quiet,
+	}
 	if r.Method == request.Apply {
 		// Whose fields may be taken is decided from the answer to the dry run, and
 		// without force a stale object would look like a conflict with its writer.

@@ -71,6 +71,7 @@ type Writer struct {
 	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal
 	// meanwhile; nil is not a limit.
 	Slots chan struct{}
+	quiet bool // patches hold what was made of a Secret
 }
 
 // conflictBackoff is between attempts that lost against another writer. The jitter is

@@ -35,11 +35,6 @@ type Journal struct {
 	size int64 // of what is whole
 }
 
-// HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
-func (j *Journal) HoldsSecrets() bool {
-	return slices.ContainsFunc(j.Entries, func(e Entry) bool { return e.HoldsSecrets() })
-}
-
 // Entry is one object of a run with its attempts and results.
 type Entry struct {
 	// Entry is as it was planned; nil at a glance.

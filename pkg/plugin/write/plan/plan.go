@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"hash"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,9 +60,6 @@ type Plan struct {
 	// something else to report, in the order of the preview.
 	Entries []*Entry `json:"entries,omitempty"`
 }
-
-// HoldsSecrets reports whether an entry has values that were made of a Secret, or withholds them.
-func (p *Plan) HoldsSecrets() bool { return slices.ContainsFunc(p.Entries, (*Entry).HoldsSecrets) }
 
 // NotEvaluated returns the Problem as an error; nil if there is none.
 func (p *Plan) NotEvaluated() error {
