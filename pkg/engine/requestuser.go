@@ -55,8 +55,7 @@ func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.Use
 		return authenticationv1.UserInfo{}, errNoCluster
 	}
 	type question struct{}
-	ask := func(ctx context.Context) (any, error) { return review(ctx, w.Raw) }
-	answer, err := w.Memo.Ask(ctx, question{}, ask)
+	answer, err := w.Ask(ctx, question{}, func(w *World) (any, error) { return review(ctx, w.Raw) })
 	if err != nil {
 		return authenticationv1.UserInfo{}, err
 	}

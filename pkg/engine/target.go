@@ -321,7 +321,7 @@ func identity(m map[string]any) unsafe.Pointer { return reflect.ValueOf(m).Unsaf
 func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unstructured, error) {
 	name := t.Key.Namespace
 	if t.Namespace != nil {
-		w.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name})
+		w.note(ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Name: name})
 	}
 	switch {
 	case t.Namespace != nil || name == "":

@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -52,7 +54,10 @@ type World struct {
 	// Noted is called for each object that a rule reads, or depends on without a request, such as the
 	// Namespace of its object, and without a name for each list; of a path, the Kind is the resource. It may
 	// be nil.
-	Noted func(context.Context, ObjectKey)
+	Noted func(ObjectKey)
+
+	of     *World // that this is a view of; nil for none
+	secret bool   // of a view: a Secret is used
 }
 
 // ReadsExisting returns the Reader of the objects that a run may change.
@@ -124,20 +129,88 @@ func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
 	return h.Sum64()
 }
 
-// Watched returns a view of a world in which reading a Secret is noted (NoteSecret), and each question is
-// asked once in a run, if there is a Memo.
+// Watched returns a view of a world that notes whether a Secret is read in it, and asks each question once in
+// a run, if there is a Memo. A view is for one goroutine. What is noted in a view of it is noted in it, too.
 func (w *World) Watched() *World {
 	out := *w
+	out.of, out.secret = w, false
 	if w.Reader != nil {
-		out.Reader = watched{w}
+		out.Reader = watched{&out}
 	}
 	if w.Raw != nil {
-		out.Raw = watched{w}
+		out.Raw = watched{&out}
+	}
+	if w.Access != nil {
+		out.Access = watched{&out}
 	}
 	if w.Remote != nil {
-		out.Remote = watched{w}
+		out.Remote = watched{&out}
 	}
 	return &out
+}
+
+// NoteSecret notes in a view that a Secret is used: what is asked from now on may depend on it.
+func (w *World) NoteSecret() {
+	for ; w.of != nil; w = w.of {
+		w.secret = true
+	}
+}
+
+// ReadSecret reports whether a Secret is used in a view, not counting the view that it is of.
+func (w *World) ReadSecret() bool { return w.secret }
+
+// usesSecret reports whether a question may be made of a Secret.
+func (w *World) usesSecret() bool { return w.secret || w.of != nil && w.of.usesSecret() }
+
+// whole returns the world that a view is of.
+func (w *World) whole() *World {
+	for w.of != nil {
+		w = w.of
+	}
+	return w
+}
+
+// WithoutLog returns the context of a request that may hold what was made of a Secret: client-go takes the
+// logger of a request from its context.
+func WithoutLog(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
+
+// request returns the context of a request for a question.
+func (w *World) request(ctx context.Context) context.Context {
+	if w.usesSecret() {
+		return WithoutLog(ctx)
+	}
+	return ctx
+}
+
+// note notes an object that is read. What a Secret chose is not: its name might be the Secret.
+func (w *World) note(key ObjectKey) {
+	if w.Noted != nil && !w.usesSecret() {
+		w.Noted(key)
+	}
+}
+
+// Ask returns the answer to a question, which get gets at most once in a run, as Memo.Do does, in a view of
+// the world. That it reads a Secret counts for each caller; the time that it takes does not count for the
+// rule on the object.
+func (w *World) Ask(
+	ctx context.Context, question any, get func(*World) (any, error),
+) (answer any, err error) {
+	type answered struct {
+		value  any
+		secret bool
+	}
+	limit.Wait(ctx, func() {
+		answer, err = w.Memo.Do(ctx, question, func(context.Context) (any, error) {
+			view := w.Watched()
+			value, err := get(view)
+			return answered{value, view.secret}, err
+		})
+	})
+	of, _ := answer.(answered)
+	if of.secret {
+		w.NoteSecret()
+	}
+	return of.value, err
 }
 
 // question is what is asked, as JSON.
@@ -148,59 +221,43 @@ func askedFor(kind string, of any) question {
 	return question(kind + string(text))
 }
 
-// watched answers the questions of policies from a world.
-type watched struct{ of *World }
-
-func (w *World) note(ctx context.Context, key ObjectKey) {
-	if w.Noted != nil {
-		w.Noted(ctx, key)
-	}
-}
-
-// ask asks a question once in a run, and notes whether the answer holds a Secret.
-func ask[A any](
-	ctx context.Context, w *World, q question, get func(context.Context) (answer A, secret bool, err error),
-) (A, error) {
-	value, err := w.Memo.Do(ctx, q, func(ctx context.Context) (any, error) {
-		answer, secret, err := get(ctx)
-		if secret {
-			NoteSecret(ctx)
-		}
-		return answer, err
-	})
-	answer, _ := value.(A)
-	return answer, err
-}
+// watched answers the questions of policies in a view.
+type watched struct{ view *World }
 
 // Get implements Reader.
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
-	w.of.note(ctx, key)
+	w.view.note(key)
 	key.UID = "" // by which nothing is read
-	return ask(ctx, w.of, askedFor("get", key),
-		func(ctx context.Context) (*unstructured.Unstructured, bool, error) {
-			u, err := w.of.Reader.Get(ctx, key)
-			return u, IsSecret(u) || err == nil && key.IsSecret(), err
-		})
+	answer, err := w.view.Ask(ctx, askedFor("get", key), func(view *World) (any, error) {
+		u, err := view.whole().Reader.Get(view.request(ctx), key)
+		if IsSecret(u) || err == nil && key.IsSecret() {
+			view.NoteSecret()
+		}
+		return u, err
+	})
+	u, _ := answer.(*unstructured.Unstructured)
+	return u, err
 }
 
 // Schema implements Reader.
 func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
-	return w.of.Reader.Schema(ctx, gvk)
+	return w.view.whole().Reader.Schema(ctx, gvk)
 }
 
 // List implements Reader. It lists once in a run what is kept: no more objects than a rule iterates over.
 func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
-	w.of.note(ctx, ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
+	view := w.view
+	view.note(ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		q := askedFor("list", s)
 		hand := func(u *unstructured.Unstructured, err error) bool {
 			if IsSecret(u) {
-				NoteSecret(ctx)
+				view.NoteSecret()
 			}
 			return yield(u, err) && err == nil
 		}
 		var all []*unstructured.Unstructured
-		if known, ok := w.of.Memo.lookup(q); ok {
+		if known, ok := view.Memo.lookup(q); ok {
 			all, _ = known.value.([]*unstructured.Unstructured)
 			for _, u := range all {
 				if !hand(u, nil) {
@@ -209,7 +266,7 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 			}
 			return
 		}
-		for u, err := range w.of.Reader.List(ctx, s) {
+		for u, err := range view.whole().Reader.List(view.request(ctx), s) {
 			if !hand(u, err) {
 				return
 			}
@@ -217,8 +274,8 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 				all = append(all, u)
 			}
 		}
-		if w.of.Memo != nil && len(all) <= limit.Elements {
-			w.of.Memo.cache().Add(q, memoized{value: all})
+		if view.Memo != nil && len(all) <= limit.Elements {
+			view.Memo.cache().Add(q, memoized{value: all})
 		}
 	}
 }
@@ -227,27 +284,44 @@ func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.
 func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	p, _ := ParseAPIPath(path) // a broken one has no resource
 	if method == "GET" && p.Resource != "" {
-		w.of.note(ctx, ObjectKey{
+		w.view.note(ObjectKey{
 			GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name,
 		})
 	}
-	return ask(ctx, w.of, askedFor("raw", []string{method, path, string(body)}),
-		func(ctx context.Context) ([]byte, bool, error) {
-			answer, err := w.of.Raw.Raw(ctx, method, path, body)
-			return answer, mayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets", err
+	return w.bytes(ctx, askedFor("raw", []string{method, path, string(body)}),
+		func(ctx context.Context, of *World) ([]byte, bool, error) {
+			answer, err := of.Raw.Raw(ctx, method, path, body)
+			return answer, err == nil && p.Group == "" && p.Resource == "secrets", err
 		})
+}
+
+// Authorize implements Authorizer.
+func (w watched) Authorize(ctx context.Context, r AccessRequest) (AccessDecision, error) {
+	return w.view.whole().Access.Authorize(w.view.request(ctx), r)
 }
 
 // Fetch implements Fetcher.
 func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
-	return ask(ctx, w.of, askedFor("fetch", r), func(ctx context.Context) ([]byte, bool, error) {
-		answer, err := w.of.Remote.Fetch(ctx, r)
-		return answer, mayHoldSecret(answer), err
+	return w.bytes(ctx, askedFor("fetch", r), func(ctx context.Context, of *World) ([]byte, bool, error) {
+		answer, err := of.Remote.Fetch(ctx, r)
+		return answer, false, err
 	})
 }
 
-// mayHoldSecret reports whether an answer may hold a Secret, or a list of some.
-func mayHoldSecret(answer []byte) bool { return bytes.Contains(answer, []byte(`"Secret`)) }
+// bytes asks for an answer that may hold a Secret, or a list of some, also where it is not known to.
+func (w watched) bytes(
+	ctx context.Context, q question, get func(context.Context, *World) (answer []byte, secret bool, err error),
+) ([]byte, error) {
+	answer, err := w.view.Ask(ctx, q, func(view *World) (any, error) {
+		answer, secret, err := get(view.request(ctx), view.whole())
+		if secret || bytes.Contains(answer, []byte(`"Secret`)) {
+			view.NoteSecret()
+		}
+		return answer, err
+	})
+	out, _ := answer.([]byte)
+	return out, err
+}
 
 // mostKept is how many values a Memo keeps.
 const mostKept = 1 << 10
@@ -263,9 +337,8 @@ type Memo struct {
 
 // memoized is what came of a question.
 type memoized struct {
-	value  any
-	err    error
-	secret bool // a Secret was read for it
+	value any
+	err   error
 }
 
 func (m *Memo) cache() *lru.Cache {
@@ -286,7 +359,7 @@ func (m *Memo) lookup(key any) (memoized, bool) {
 // Do returns the value of a key, which get gets at most once while it is kept.
 // Errors are kept as well, but for those of a cancelled context; a get that panics has a
 // *PanicError. The key's type belongs only to the caller, as that of a context key. The value must not
-// be modified. A get must not ask for its own key. That it reads a Secret counts for each caller.
+// be modified. A get must not ask for its own key.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
 	if m == nil {
 		return get(ctx)
@@ -297,9 +370,6 @@ func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, 
 		shared, _, _ := m.calls.Do(name, func() (any, error) { return m.ask(ctx, key, get), nil })
 		answer, _ = shared.(memoized)
 	}
-	if answer.secret {
-		NoteSecret(ctx)
-	}
 	return answer.value, answer.err
 }
 
@@ -307,22 +377,12 @@ func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any,
 	if known, ok := m.lookup(key); ok { // meanwhile
 		return known
 	}
-	inner, use := WatchSecrets(ctx)
 	var out memoized
-	out.err = Guard(func() (err error) { out.value, err = get(inner); return err })
-	if out.secret = use.Any(); ctx.Err() == nil {
+	out.err = Guard(func() (err error) { out.value, err = get(ctx); return err })
+	if ctx.Err() == nil {
 		m.cache().Add(key, out)
 	}
 	return out
-}
-
-// Ask is Do for what a server, or another one, is asked: the time that it takes does not count for
-// the rules on the object.
-func (m *Memo) Ask(
-	ctx context.Context, key any, ask func(context.Context) (any, error),
-) (answer any, err error) {
-	limit.Wait(ctx, func() { answer, err = m.Do(ctx, key, ask) })
-	return answer, err
 }
 
 // Fetcher reaches web services beyond the API server; it exists only when a flag

@@ -177,14 +177,14 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 }
 
 func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out *triggered) error {
-	ctx, _ = engine.WatchSecrets(ctx)
+	world := e.world.Watched()
 	if t.target.HoldsSecrets() {
-		engine.NoteSecret(ctx)
+		world.NoteSecret()
 	}
 	from := len(out.rec.steps)
 	var effects []engine.Effect
 	_, err := guarded(allPolicies, t.target, out.rec, func() (_ *unstructured.Unstructured, err error) {
-		effects, err = p.Effects(ctx, t.target, e.world, out.rec)
+		effects, err = p.Effects(ctx, t.target, world, out.rec)
 		return t.target.Object, err
 	})
 	if err != nil {

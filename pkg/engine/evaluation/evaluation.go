@@ -384,7 +384,7 @@ func (p *pass) effect(f *orderedEffect) error {
 		return nil
 	}
 	if f.Confidential {
-		engine.NoteSecret(p.ctx)
+		p.world.NoteSecret()
 	}
 	from := len(p.rec.steps)
 	if err := p.target.Ignored.By(f.Rule); err != nil {

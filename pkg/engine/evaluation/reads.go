@@ -2,7 +2,6 @@ package evaluation
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 
@@ -21,19 +20,16 @@ type reads struct {
 	kinds   map[engine.ObjectKey]bool // of these, in their namespaces
 }
 
-// observe returns a world whose reads are noted.
+// observe returns a world in whose views reads are noted.
 func (r *reads) observe(w *engine.World) *engine.World {
 	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[engine.ObjectKey]bool{}
 	out := *w
 	out.Noted = r.noteRead
-	return out.Watched()
+	return &out
 }
 
-// noteRead notes what is read. What a Secret chose is not: its name might be the Secret.
-func (r *reads) noteRead(ctx context.Context, key engine.ObjectKey) {
-	if engine.UsesSecret(ctx) {
-		return
-	}
+// noteRead notes what is read.
+func (r *reads) noteRead(key engine.ObjectKey) {
 	key = key.Named()
 	key.Subresource = ""
 	r.mu.Lock()

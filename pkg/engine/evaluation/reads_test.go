@@ -29,16 +29,17 @@ func TestOutdatedReads(t *testing.T) {
 	key := func(kind, namespace, name string) engine.ObjectKey {
 		return engine.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
 	}
-	secret, _ := engine.WatchSecrets(t.Context())
-	engine.NoteSecret(secret)
 	for name, c := range map[string]struct {
 		read func(*engine.World)
 		want []string
 	}{
-		"an object":               {func(w *engine.World) { w.Noted(t.Context(), key("ConfigMap", "shop", "a")) }, []string{"ConfigMap shop/a"}},
-		"another one":             {func(w *engine.World) { w.Noted(t.Context(), key("ConfigMap", "shop", "b")) }, nil},
-		"one that a Secret chose": {func(w *engine.World) { w.Noted(secret, key("ConfigMap", "shop", "a")) }, nil},
-		"a list":                  {func(w *engine.World) { w.Reader.List(t.Context(), engine.Selection{Kind: "ConfigMap"}) }, []string{"the list of ConfigMap"}},
+		"an object":   {func(w *engine.World) { w.Noted(key("ConfigMap", "shop", "a")) }, []string{"ConfigMap shop/a"}},
+		"another one": {func(w *engine.World) { w.Noted(key("ConfigMap", "shop", "b")) }, nil},
+		"one that a Secret chose": {func(w *engine.World) {
+			w.NoteSecret()
+			raw(t, w, "/api/v1/namespaces/shop/configmaps/a")
+		}, nil},
+		"a list": {func(w *engine.World) { w.Reader.List(t.Context(), engine.Selection{Kind: "ConfigMap"}) }, []string{"the list of ConfigMap"}},
 		"a list of another namespace": {func(w *engine.World) {
 			w.Reader.List(t.Context(), engine.Selection{Kind: "ConfigMap", Namespace: "bank"})
 		}, nil},
@@ -56,7 +57,7 @@ func TestOutdatedReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r reads
-			c.read(r.observe(&engine.World{Reader: listing{}, Raw: nothing{}}))
+			c.read(r.observe(&engine.World{Reader: listing{}, Raw: nothing{}}).Watched())
 			r.noteChange(key("ConfigMap", "shop", "a"))
 			if diff := cmp.Diff(c.want, r.outdated()); diff != "" {
 				t.Error(diff)

@@ -19,6 +19,7 @@ import (
 type pass struct {
 	*Evaluation
 	ctx        context.Context // a pass does not outlive its call
+	world      *engine.World   // a view of that of the run
 	rec        *recorder
 	target     engine.Target    // the object as it is now
 	unselected []*orderedEffect // the object had other labels
@@ -37,13 +38,11 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Key.Of == (engine.Maker{}) { // else it is left alone with what it is made of
 		t.Ignored = e.ignored(t.Object)
 	}
-	p := &pass{Evaluation: e, target: t, rec: &recorder{
+	return &pass{Evaluation: e, ctx: ctx, world: e.world.Watched(), target: t, rec: &recorder{
 		reasons: reasons, states: e.options.States, live: t.Written == nil,
 		steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object,
 		typ: func() diff.Type { return e.typeOf(ctx, t.Object.GroupVersionKind()) },
 	}}
-	p.ctx, _ = engine.WatchSecrets(ctx)
-	return p
 }
 
 // ignored says which rules leave an object alone.
@@ -82,20 +81,21 @@ func (p *pass) state() state {
 
 // run runs an evaluator, whose panics are steps of the rule, on the object as it is now.
 func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
-	ctx, use := engine.WatchSecrets(p.ctx)
+	world := p.world.Watched()
 	if p.target.HoldsSecrets() {
-		engine.NoteSecret(ctx) // what it asks for may depend on it
+		world.NoteSecret() // what it asks for may depend on it
 	}
 	from := len(p.rec.steps)
 	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
-		return evaluate(ctx, p.target, p.world, p.rec)
+		return evaluate(p.ctx, p.target, world, p.rec)
 	})
 	if err != nil {
 		return err
 	}
 	for i := range p.rec.steps[from:] {
 		s := &p.rec.steps[from+i]
-		s.Confidential = !s.Ignored() && (s.Confidential || quotes(&p.target, s) || use.Any() && panicked(s.Err))
+		s.Confidential = !s.Ignored() &&
+			(s.Confidential || quotes(&p.target, s) || world.ReadSecret() && panicked(s.Err))
 		p.target.Tainted = p.target.Tainted || s.Taints()
 	}
 	p.target = p.target.With(after)

@@ -22,9 +22,8 @@ type subjects struct {
 
 // contextFor returns a context for the requests for the subjects, which a Secret may have chosen.
 func (s *subjects) contextFor(ctx context.Context) context.Context {
-	ctx, _ = engine.WatchSecrets(ctx)
 	if slices.ContainsFunc(s.effects, func(f *orderedEffect) bool { return f.Confidential }) {
-		engine.NoteSecret(ctx)
+		return engine.WithoutLog(ctx)
 	}
 	return ctx
 }

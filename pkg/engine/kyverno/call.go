@@ -157,9 +157,9 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := from.World.Memo.Ask(from.Context, key{c.service, string(id)},
-		func(ctx context.Context) (any, error) {
-			content, err := send(ctx)
+	answer, err := from.World.Ask(from.Context, key{c.service, string(id)},
+		func(w *engine.World) (any, error) {
+			content, err := send(from.Context, w)
 			if err != nil {
 				return nil, err
 			}
@@ -181,12 +181,12 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 // service. Kyverno adds the token of its ServiceAccount to these; the user's own credentials are never sent.
 func (c *call) sender(w *engine.World,
 	r *engine.RemoteRequest,
-) (func(context.Context) ([]byte, error), error) {
+) (func(context.Context, *engine.World) ([]byte, error), error) {
 	switch {
 	case c.service && w.Remote == nil:
 		return nil, &jmespath.UnsupportedError{Field: c.place + ".service", Reason: "calls to web services are made only with --allow-http"}
 	case c.service:
-		return func(ctx context.Context) ([]byte, error) { return w.Remote.Fetch(ctx, *r) }, nil
+		return func(ctx context.Context, w *engine.World) ([]byte, error) { return w.Remote.Fetch(ctx, *r) }, nil
 	}
 	path, err := engine.ParseAPIPath(r.URL)
 	refusal := ""
@@ -206,7 +206,9 @@ func (c *call) sender(w *engine.World,
 		return nil, &jmespath.UnsupportedError{Field: c.place, Reason: "there is no API server to read from"}
 	}
 	r.URL = path.String()
-	return func(ctx context.Context) ([]byte, error) { return w.Raw.Raw(ctx, r.Method, r.URL, r.Body) }, nil
+	return func(ctx context.Context, w *engine.World) ([]byte, error) {
+		return w.Raw.Raw(ctx, r.Method, r.URL, r.Body)
+	}, nil
 }
 
 // errUnreadable is an answer that cannot be used.

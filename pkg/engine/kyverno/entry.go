@@ -37,7 +37,7 @@ type Sources struct {
 // be.
 func (from *Sources) answered(value any) any {
 	if engine.HoldsSecret(value) {
-		engine.NoteSecret(from.Context)
+		from.World.NoteSecret()
 	}
 	return value
 }
@@ -71,10 +71,9 @@ func (e Entries) Define(s *variables.Scope, from *Sources, given func(name strin
 // watched loads an entry, and notes in the scope that a Secret was read for it.
 func (e *entry) watched(from *Sources, s *variables.Scope) (any, error) {
 	under := *from
-	ctx, use := engine.WatchSecrets(from.Context)
-	under.Context = ctx
+	under.World = from.World.Watched()
 	value, err := e.load(&under, s)
-	if use.Any() {
+	if under.World.ReadSecret() {
 		s.LoadedSecret(e.name, err)
 	}
 	return value, err

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -119,9 +118,9 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 		return nil, err
 	}
 	type key struct{ name string }
-	data, err := from.World.Memo.Do(from.Context, key{name}, func(ctx context.Context) (any, error) {
+	data, err := from.World.Ask(from.Context, key{name}, func(w *engine.World) (any, error) {
 		under := *from
-		under.Context = ctx
+		under.World = w
 		return entry.fetch(&under, in)
 	})
 	if err != nil || part == "" {
@@ -142,8 +141,8 @@ func (from *Sources) global(name string) (*global, error) {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
-	found, err := from.World.Memo.Ask(from.Context, key{name}, func(ctx context.Context) (any, error) {
-		object, err := from.World.Reader.Get(ctx,
+	found, err := from.World.Ask(from.Context, key{name}, func(w *engine.World) (any, error) {
+		object, err := w.Reader.Get(from.Context,
 			engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 		if err != nil {
 			return nil, err

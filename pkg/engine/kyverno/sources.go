@@ -137,8 +137,8 @@ func decodeImageLookup(f *policydecode.Fields) *entry {
 			return nil, &jmespath.UnsupportedError{Field: place, Reason: "images are looked up in registries only with --allow-registry"}
 		}
 		type key struct{ reference string }
-		data, err := from.World.Memo.Ask(from.Context, key{reference}, func(ctx context.Context) (any, error) {
-			return imageData(ctx, from.World.Registry, reference)
+		data, err := from.World.Ask(from.Context, key{reference}, func(w *engine.World) (any, error) {
+			return imageData(from.Context, w.Registry, reference)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("failed to fetch image descriptor: %s: %w", reference, err)

@@ -18,10 +18,8 @@ import (
 
 // execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
-	// of the rule, which notes the use of Secrets; an execution does not outlive its call
-	ctx       context.Context
-	use       *engine.SecretUse // by functions of the library
-	world     *engine.World
+	ctx       context.Context // of the rule; an execution does not outlive its call
+	world     *engine.World   // a view of the rule's own
 	rule      *rule
 	operation engine.Operation
 	subject   engine.Target  // what the rule changes
@@ -39,10 +37,9 @@ func (r *rule) start(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation,
 ) (e *execution, done func()) {
 	e = &execution{
-		world: w, rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink,
+		world: w.Watched(), rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink,
 	}
 	e.trigger = &e.subject
-	ctx, e.use = engine.WatchSecrets(ctx)
 	e.ctx, done = limit.Rule(ctx, r.Ref)
 	return e, done
 }
@@ -264,7 +261,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 func (e *execution) secrets() cel.Reads {
 	return cel.Reads{
 		Object:   e.secret || e.subject.HoldsSecrets() || e.trigger.HoldsSecrets(),
-		Metadata: e.secret || e.subject.Tainted || e.trigger.Tainted, Answers: e.use.Any(),
+		Metadata: e.secret || e.subject.Tainted || e.trigger.Tainted, Answers: e.world.ReadSecret(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package mutatingpolicy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -42,8 +41,8 @@ func (s *Session) imageData(reference string) (any, error) {
 		return nil, s.lacks("image.GetMetadata: images are looked up in registries only with --allow-registry")
 	}
 	type key struct{ reference string }
-	return s.world.Memo.Ask(s.context, key{reference}, func(ctx context.Context) (any, error) {
-		found, err := s.world.Registry.Image(ctx, reference)
+	return s.world.Ask(s.context, key{reference}, func(w *engine.World) (any, error) {
+		found, err := w.Registry.Image(s.context, reference)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	flowcontrolapi "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,13 +166,12 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// warner writes warnings of the server, each once. One about a request that may hold what was made of a
-// Secret may quote it.
+// warner writes warnings of the server, each once. One about a request that is not logged may quote a Secret.
 type warner struct{ rest.WarningHandler }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, agent, text string) {
-	if text != "" && engine.UsesSecret(ctx) {
+	if logger, err := logr.FromContext(ctx); text != "" && err == nil && logger.IsZero() {
 		text = engine.ErrHidden.Error()
 	}
 	w.HandleWarningHeader(code, agent, text)

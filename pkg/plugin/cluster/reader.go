@@ -70,7 +70,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey,
 		return nil, err
 	}
 	if p.Quiet || key.IsSecret() {
-		ctx = engine.WithSecret(ctx)
+		ctx = engine.WithoutLog(ctx)
 	}
 	request := c.rest.Patch(p.Type).AbsPath(segments...).Body(p.Body).
 		Param("fieldValidation", metav1.FieldValidationStrict)

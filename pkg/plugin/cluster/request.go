@@ -10,13 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
@@ -74,9 +72,6 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 // answered is an API status error, wrapped in an *permission.ForbiddenError if the user
 // lacks a permission; any other error means that there was no answer.
 func (c *Client) do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
-	if engine.UsesSecret(ctx) { // client-go would log the URL and the errors, such as when it has waited
-		ctx = klog.NewContext(ctx, logr.Discard())
-	}
 	var body []byte
 	send := func() error {
 		result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats

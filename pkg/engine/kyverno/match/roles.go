@@ -31,7 +31,7 @@ func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRo
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }
-	answer, err := w.Memo.Ask(ctx, question{fmt.Sprintf("%q", names)}, func(ctx context.Context) (any, error) {
+	answer, err := w.Ask(ctx, question{fmt.Sprintf("%q", names)}, func(w *engine.World) (any, error) {
 		var out userRoles
 		for _, selection := range Bindings() {
 			for binding, err := range w.Reader.List(ctx, selection) {

@@ -40,7 +40,7 @@ func TestRolesAreReadOncePerUser(t *testing.T) {
 			}
 		}
 	}
-	if reader.listings != 4 { // of two kinds, for each user
+	if reader.listings != 2 { // of two kinds, for all users
 		t.Errorf("%d listings of bindings", reader.listings)
 	}
 }
