@@ -4,10 +4,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/go-openapi/jsonpointer"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -78,18 +76,12 @@ func HideObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !IsSecret(u) {
 		return u
 	}
-	out := maps.Clone(u.Object)
+	applied := Write{Path: []string{"metadata", "annotations", LastApplied}}
+	out, _ := applied.Hide(maps.Clone(u.Object)).(map[string]any)
 	for _, name := range []string{"data", "stringData"} {
 		if value, ok := out[name]; ok {
 			out[name] = hideAll(value)
 		}
-	}
-	metadata, _ := out["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if applied, ok := annotations[LastApplied]; ok {
-		metadata, annotations = maps.Clone(metadata), maps.Clone(annotations)
-		annotations[LastApplied] = hideAll(applied)
-		metadata["annotations"], out["metadata"] = annotations, metadata
 	}
 	return &unstructured.Unstructured{Object: out}
 }
@@ -110,92 +102,68 @@ func hideAll(value any) any {
 	return out
 }
 
-// Writes says where a rule writes, and where a value that it writes does not stand literally in its policy,
-// but is computed or copied. What leads through a list goes for all of its items. The zero value is a place
-// whose values are literal; nil stands for a rule of which nothing is known.
-type Writes struct {
-	Computed bool // the value, or a name in it
-	Fields   map[string]*Writes
-	Items    *Writes
+// Write is a place to which a rule writes.
+type Write struct {
+	// Path has names of fields, and in brackets what stands for all items of a list: "[]", and the "[0]" and
+	// "[-]" of a JSON pointer, which may be names as well.
+	Path []string
+	// Computed says that the value, or a name in it, does not stand literally in the policy.
+	Computed bool
 }
 
-// Field returns what is written to a field, which is made known.
-func (w *Writes) Field(name string) *Writes {
-	if w.Fields == nil {
-		w.Fields = map[string]*Writes{}
+// Hide returns a value of JSON without what it has at the place, and shares the rest.
+func (w Write) Hide(value any) any {
+	if len(w.Path) == 0 {
+		return HiddenValue
 	}
-	if w.Fields[name] == nil {
-		w.Fields[name] = &Writes{}
-	}
-	return w.Fields[name]
-}
-
-// Item returns what is written to the items of a list, which is made known.
-func (w *Writes) Item() *Writes {
-	if w.Items == nil {
-		w.Items = &Writes{}
-	}
-	return w.Items
-}
-
-// At returns what is written at a JSON pointer, which is made known. A number may be the index of an item, or
-// a name.
-func (w *Writes) At(pointer string) *Writes {
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		below := w.Field(jsonpointer.Unescape(token))
-		if _, err := strconv.Atoi(token); err == nil || token == "-" {
-			below = w.Item()
-			w.Fields[token] = below
+	name, below := w.Path[0], Write{Path: w.Path[1:]}
+	switch v := value.(type) {
+	case map[string]any:
+		if _, ok := v[name]; !ok {
+			name = strings.Trim(name, "[]")
 		}
-		w = below
+		if item, ok := v[name]; ok {
+			v = maps.Clone(v)
+			v[name] = below.Hide(item)
+			return v
+		}
+	case []any:
+		if strings.HasPrefix(name, "[") {
+			v = slices.Clone(v)
+			for i := range v {
+				v[i] = below.Hide(v[i])
+			}
+			return v
+		}
 	}
-	return w
+	return value
 }
 
-// Add adds what another rule writes.
-func (w *Writes) Add(other *Writes) {
-	if other == nil || other.Computed {
-		*w = Writes{Computed: true}
+// meets reports whether the path is the place, leads to it, or is a part of it.
+func (w Write) meets(p fieldpath.Path) bool {
+	for i := range min(len(p), len(w.Path)) {
+		name, token := p[i].FieldName, w.Path[i]
+		if name == nil && !strings.HasPrefix(token, "[") ||
+			name != nil && *name != token && "["+*name+"]" != token {
+			return false
+		}
 	}
-	if w.Computed {
-		return
-	}
-	for name, field := range other.Fields {
-		w.Field(name).Add(field)
-	}
-	if other.Items != nil {
-		w.Item().Add(other.Items)
-	}
+	return true
 }
+
+// Writes are the places to which a rule writes; none for a rule of which nothing is known.
+type Writes []Write
 
 // Computes reports whether a rule may write a value that does not stand literally in its policy.
-func (w *Writes) Computes() bool {
-	if w == nil || w.Computed || w.Items != nil && w.Items.Computes() {
-		return true
-	}
-	for _, field := range w.Fields {
-		if field.Computes() {
-			return true
-		}
-	}
-	return false
+func (w Writes) Computes() bool {
+	return len(w) == 0 || slices.ContainsFunc(w, func(place Write) bool { return place.Computed })
 }
 
-// Cover reports whether the path is one to which the rule writes, or leads to one, or is a part of one.
-func (w *Writes) Cover(p fieldpath.Path) bool {
-	for _, e := range p {
-		switch {
-		case w == nil:
-			return false
-		case w.Computed || w.Fields == nil && w.Items == nil:
-			return true
-		case e.FieldName == nil:
-			w = w.Items
-		default:
-			w = w.Fields[*e.FieldName]
-		}
-	}
-	return w != nil
+// Cover reports whether the rule writes to all paths of fields.
+func (w Writes) Cover(fields []FieldChange) bool {
+	return !slices.ContainsFunc(fields, func(f FieldChange) bool {
+		return !slices.ContainsFunc(w, func(place Write) bool { return place.meets(f.Path) })
+	})
 }
 
 // Taints reports whether the step writes what may have been made of a Secret.

@@ -111,8 +111,8 @@ type Step struct {
 	// its metadata, kind and type. So nothing that the step says may be shown, nor what the rule writes, but
 	// for values that Writes knows to be literal.
 	Confidential bool
-	// Writes says, of a confidential step, where the rule writes what.
-	Writes *Writes
+	// Writes are, of a confidential step, the places to which the rule writes.
+	Writes Writes
 	// Err says why the step was skipped, unsupported, denied or failed, did not
 	// match, or changed nothing although the object is not simply as the rule wants
 	// it. Its text is made late, so that what is not shown costs nothing.

@@ -2,7 +2,6 @@ package cel
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
@@ -85,7 +84,7 @@ func (x *Expression) construct(e ast.Expr, slip func(string)) {
 		}
 	}
 	if e.AsStruct().TypeName() == mutation.ObjectTypeName {
-		addLeaves(e, "", add)
+		eachLeaf(e, nil, true, func(path []string, _ bool) { add(policydecode.JoinNames(path)) })
 	}
 	for _, f := range e.AsStruct().Fields() {
 		switch field := f.AsStructField(); {
@@ -104,55 +103,4 @@ func plainText(e ast.Expr) string {
 	}
 	text, _ := e.AsLiteral().Value().(string)
 	return text
-}
-
-// addLeaves adds the fields of an apply configuration. What an expression computes
-// is a leaf, unless it is a list made of objects.
-func addLeaves(e ast.Expr, path string, add func(string)) {
-	switch e.Kind() {
-	case ast.StructKind:
-		for _, f := range e.AsStruct().Fields() {
-			field := f.AsStructField()
-			if field.Name() == "name" && strings.HasSuffix(path, "[]") && len(e.AsStruct().Fields()) > 1 {
-				continue // the key by which the element of the list is found
-			}
-			addLeaves(field.Value(), strings.TrimPrefix(path+"."+field.Name(), "."), add)
-		}
-	case ast.MapKind:
-		for _, entry := range e.AsMap().Entries() {
-			name := plainText(entry.AsMapEntry().Key())
-			if name == "" {
-				name = "*"
-			}
-			addLeaves(entry.AsMapEntry().Value(), path+"."+policydecode.FieldName(name), add)
-		}
-		if e.AsMap().Size() == 0 {
-			add(path)
-		}
-	case ast.ListKind:
-		for _, item := range e.AsList().Elements() {
-			addLeaves(item, path+"[]", add)
-		}
-		if e.AsList().Size() == 0 {
-			add(path)
-		}
-	case ast.ComprehensionKind:
-		if !leavesOfMapped(e.AsComprehension(), path, add) {
-			add(path)
-		}
-	default:
-		add(path)
-	}
-}
-
-// leavesOfMapped adds the fields of the objects that map() makes a list of.
-func leavesOfMapped(c ast.ComprehensionExpr, path string, add func(string)) bool {
-	found := false
-	ast.PreOrderVisit(c.LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.StructKind && !found {
-			found = true
-			addLeaves(e, path+"[]", add)
-		}
-	}))
-	return found
 }

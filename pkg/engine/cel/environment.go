@@ -205,7 +205,7 @@ type Expression struct {
 	calls   []Call
 	paths   []string // the fields that a patch names
 	reads   Reads
-	writes  *engine.Writes // of a patch
+	writes  engine.Writes // of a patch
 
 	changing string // the field that a match condition wants to be changed
 	slips    []string

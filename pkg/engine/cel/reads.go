@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // Reads says what expressions may read, or what of it holds values of Secrets.
@@ -37,9 +39,7 @@ func (s *Scope) Traffic() Traffic {
 	var t Traffic
 	for _, x := range slices.Concat(s.compiled, s.variables) {
 		t.reads.Add(x.reads)
-		if x.writes != nil {
-			t.writes.Add(x.writes)
-		}
+		t.writes = append(t.writes, x.writes...)
 	}
 	return t
 }
@@ -49,7 +49,7 @@ func (t *Traffic) Mark(step *engine.Step, secret Reads) {
 	r := t.reads
 	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata ||
 		r.Params && secret.Params {
-		step.Confidential, step.Writes = true, &t.writes
+		step.Confidential, step.Writes = true, t.writes
 	}
 }
 
@@ -118,50 +118,83 @@ func fieldBelow(operand ast.Expr, field string) []string {
 	return nil
 }
 
-// writesOf returns where a patch writes what; nil for what is none.
-func writesOf(e ast.Expr, t *cel.Type) *engine.Writes {
-	w := &engine.Writes{}
+// writesOf returns the places to which a patch writes; none for another expression.
+func writesOf(e ast.Expr, t *cel.Type) (out engine.Writes) {
+	add := func(path []string, computed bool) {
+		if i := slices.Index(path, anyName); i >= 0 {
+			path, computed = path[:i], true // the map as a whole: its other names would tell this one
+		}
+		out = append(out, engine.Write{Path: path, Computed: computed})
+	}
 	switch {
 	case t.IsExactType(jsonPatches):
-		operationsOf(e, w)
+		operationsOf(e, add)
 	case t.IsExactType(applyConfigurations):
-		valuesOf(e, w)
-	default:
-		return nil
+		eachLeaf(e, nil, false, add)
 	}
-	return w
+	return out
 }
 
-// valuesOf adds what the value of an expression writes to a place.
-func valuesOf(e ast.Expr, w *engine.Writes) {
+// anyName stands for the name of a field that is computed.
+const anyName = "*"
+
+// eachLeaf adds the fields that the value of an expression has. What is computed is a leaf. Where they are to
+// be named to people, a list that map() makes has the fields of its objects instead, and the key by which the
+// element of a list is found is none.
+func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, computed bool)) {
+	below := func(name string) []string { return append(slices.Clone(path), name) }
+	size := -1
 	switch e.Kind() {
-	case ast.LiteralKind:
 	case ast.StructKind:
+		size = len(e.AsStruct().Fields())
 		for _, f := range e.AsStruct().Fields() {
-			valuesOf(f.AsStructField().Value(), w.Field(f.AsStructField().Name()))
+			name := f.AsStructField().Name()
+			isKey := name == "name" && size > 1 && len(path) > 0 && path[len(path)-1] == "[]"
+			if !isKey || !named {
+				eachLeaf(f.AsStructField().Value(), below(name), named, add)
+			}
 		}
 	case ast.MapKind:
+		size = e.AsMap().Size()
 		for _, entry := range e.AsMap().Entries() {
-			name := plainText(entry.AsMapEntry().Key())
-			if name == "" {
-				w.Add(nil)
-				return
-			}
-			valuesOf(entry.AsMapEntry().Value(), w.Field(name))
+			name := cmp.Or(plainText(entry.AsMapEntry().Key()), anyName)
+			eachLeaf(entry.AsMapEntry().Value(), below(name), named, add)
 		}
 	case ast.ListKind:
+		size = e.AsList().Size()
 		for _, item := range e.AsList().Elements() {
-			valuesOf(item, w.Item())
+			eachLeaf(item, below("[]"), named, add)
 		}
-	default:
-		if branches := branchesOf(e); len(branches) > 0 {
-			for _, branch := range branches {
-				valuesOf(branch, w)
-			}
+	case ast.LiteralKind:
+		add(path, false)
+	case ast.ComprehensionKind:
+		if step := e.AsComprehension().LoopStep(); named && structIn(step) != nil {
+			eachLeaf(structIn(step), below("[]"), named, add)
 			return
 		}
-		w.Add(nil)
+		add(path, true)
+	default:
+		branches := branchesOf(e)
+		for _, branch := range branches {
+			eachLeaf(branch, path, named, add)
+		}
+		if len(branches) == 0 {
+			add(path, true)
+		}
 	}
+	if size == 0 && len(path) > 0 {
+		add(path, false)
+	}
+}
+
+// structIn returns the first object that an expression makes; nil if there is none.
+func structIn(e ast.Expr) (found ast.Expr) {
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.StructKind && found == nil {
+			found = e
+		}
+	}))
+	return found
 }
 
 // branchesOf returns the operands of a choice, or of a list that is joined, of which a patch is made; none
@@ -178,38 +211,37 @@ func branchesOf(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// operationsOf adds what the operations of a JSON patch write to an object.
-func operationsOf(e ast.Expr, w *engine.Writes) {
+// operationsOf adds the places to which the operations of a JSON patch write.
+func operationsOf(e ast.Expr, add func(path []string, computed bool)) {
 	operations := branchesOf(e)
 	switch e.Kind() {
 	case ast.ListKind:
 		operations = e.AsList().Elements()
 	case ast.StructKind:
-		operationOf(e.AsStruct(), w)
+		operationOf(e.AsStruct(), add)
 	default:
 		if len(operations) == 0 {
-			w.Add(nil)
+			add(nil, true)
 		}
 	}
 	for _, operation := range operations {
-		operationsOf(operation, w)
+		operationsOf(operation, add)
 	}
 }
 
-func operationOf(e ast.StructExpr, w *engine.Writes) {
+func operationOf(e ast.StructExpr, add func(path []string, computed bool)) {
 	fields := map[string]ast.Expr{}
 	for _, f := range e.Fields() {
 		fields[f.AsStructField().Name()] = f.AsStructField().Value()
 	}
-	path, ok := fields["path"]
-	if !ok || plainText(path) == "" {
-		w.Add(nil)
+	if fields["path"] == nil || plainText(fields["path"]) == "" {
+		add(nil, true)
 		return
 	}
-	at := w.At(plainText(path))
-	if value, ok := fields["value"]; ok {
-		valuesOf(value, at)
-	} else if fields["from"] != nil {
-		at.Add(nil)
+	path := policydecode.PointerNames(plainText(fields["path"]))
+	if value := fields["value"]; value != nil {
+		eachLeaf(value, path, false, add)
+	} else {
+		add(path, fields["from"] != nil)
 	}
 }

@@ -119,25 +119,20 @@ func Conceal(c *engine.Change) {
 	confidential := false
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if confidential = confidential || s.Confidential; !s.Confidential {
+		confidential = confidential || s.Confidential
+		// what is unchanged may have been made by an earlier run
+		if !s.Confidential || s.Outcome != engine.Changed && s.Outcome != engine.Unchanged {
 			continue
 		}
-		switch s.Outcome {
-		case engine.Changed:
-			if slices.ContainsFunc(s.Fields,
-				func(f engine.FieldChange) bool { return s.Writes == nil || !s.Writes.Cover(f.Path) }) {
-				writes.Add(nil)
-			}
-			writes.Add(s.Writes)
-		case engine.Unchanged: // an earlier run may have made it
-			writes.Add(s.Writes)
+		if writes = append(writes, s.Writes...); len(s.Writes) == 0 || !s.Writes.Cover(s.Fields) {
+			writes = append(writes, engine.Write{Computed: true})
 		}
 	}
 	if !confidential && !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
 		return
 	}
 	out := *c
-	out.Before, out.After = withheld(c.Before, &writes), withheld(c.After, &writes)
+	out.Before, out.After = withheld(c.Before, writes), withheld(c.After, writes)
 	out.Target.Object = out.Before
 	hidden := c.Changed() && ShowFields(c, &out)
 	if !hidden && !confidential && out.Before == c.Before && out.After == c.After {
@@ -157,45 +152,25 @@ func Conceal(c *engine.Change) {
 
 // withheld returns an object without what was computed, and without the values of a Secret. Where it is
 // computed which fields there are, nothing is left but what names it.
-func withheld(u *unstructured.Unstructured, w *engine.Writes) *unstructured.Unstructured {
+func withheld(u *unstructured.Unstructured, writes engine.Writes) *unstructured.Unstructured {
 	u = engine.HideObject(u)
-	switch {
-	case u == nil:
+	if u == nil {
 		return nil
-	case w.Computed || w.Fields["metadata"] != nil && w.Fields["metadata"].Computed:
+	}
+	object := any(u.Object)
+	for _, w := range writes {
+		if w.Computed {
+			object = w.Hide(object)
+		}
+	}
+	shown, _ := object.(map[string]any)
+	if _, hidden := shown["metadata"].(string); shown == nil || hidden {
 		return &unstructured.Unstructured{Object: identity(u.Object)}
 	}
-	object, _ := conceal(u.Object, w).(map[string]any)
-	if engine.Identical(object, u.Object) {
+	if engine.Identical(shown, u.Object) {
 		return u
 	}
-	return &unstructured.Unstructured{Object: object}
-}
-
-// conceal returns a value without what was computed of it, and shares the rest.
-func conceal(v any, w *engine.Writes) any {
-	if w.Computed {
-		return engine.HiddenValue
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		for name, below := range w.Fields {
-			if item, ok := v[name]; ok {
-				v = diff.With(v, name, conceal(item, below))
-			}
-		}
-		return v
-	case []any:
-		if w.Items == nil {
-			return v
-		}
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = conceal(v[i], w.Items)
-		}
-		return out
-	}
-	return v
+	return &unstructured.Unstructured{Object: shown}
 }
 
 // shownStep returns a step as it may be shown, of a change from one state to another one.

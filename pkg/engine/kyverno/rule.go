@@ -158,7 +158,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	}
 	r.mutation = decodeMutation(m, rest)
 	if r.footprint.add(m.Values); len(targets) > 0 {
-		r.footprint.writes.Field("metadata").Field("annotations").Field(engine.AppliedPatches).Add(nil)
+		r.footprint.write([]string{"metadata", "annotations", engine.AppliedPatches}, true)
 	}
 	r.asksTrigger = m.Has("foreach") || variables.Used(diff.Without(m.Values, "targets")) ||
 		variables.Used(rest) ||

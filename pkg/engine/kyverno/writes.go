@@ -17,8 +17,8 @@ type footprint struct {
 	// the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of
 	// operations
 	paths         []string
-	writes        engine.Writes // where they write what
-	readsMetadata bool          // of the object
+	writes        engine.Writes
+	readsMetadata bool // of the object
 	readsMore     bool
 }
 
@@ -32,7 +32,7 @@ func (f *footprint) add(block map[string]any) {
 	}
 	for _, key := range []string{"patchStrategicMerge", "overlay"} {
 		if patch := block[key]; patch != nil {
-			f.merge(patch, &f.writes, nil, false)
+			f.merge(patch, nil, false)
 		}
 	}
 	for _, key := range []string{"patchesJson6902", "patches"} {
@@ -49,28 +49,33 @@ func (f *footprint) name(path []string) {
 	}
 }
 
+// write adds a place to which they write.
+func (f *footprint) write(path []string, computed bool) {
+	f.writes = append(f.writes, engine.Write{Path: path, Computed: computed})
+}
+
 // reads notes that what an object has at a path decides what is written.
 func (f *footprint) reads(path []string) {
 	f.readsMetadata = true
 	if len(path) < 2 || path[0] != "metadata" ||
-		path[1] == "annotations" && (len(path) < 3 || path[2] == policydecode.FieldName(engine.LastApplied)) {
+		path[1] == "annotations" && (len(path) < 3 || path[2] == engine.LastApplied) {
 		f.readsMore = true
 	}
 }
 
 // merge adds what a merge patch does to a value. What an anchor asks for changes nothing, but patches nest in
 // it.
-func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked bool) {
+func (f *footprint) merge(patch any, path []string, asked bool) {
+	below := func(name string) []string { return append(slices.Clone(path), name) }
 	switch p := patch.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(p)) {
 			anchor, name := pattern.ParseKey(key)
-			below := append(slices.Clone(path), policydecode.FieldName(name))
 			if anchor != pattern.None && anchor != pattern.Add {
-				f.reads(below)
+				f.reads(below(name))
 			}
 			if variables.Used(name) {
-				to.Add(nil) // the map as a whole, so that its other names do not tell this one
+				f.write(path, true) // the map as a whole, so that its other names do not tell this one
 			}
 			// The key by which the element of a list is found is not a field that is named.
 			asks := anchor != pattern.Add &&
@@ -79,23 +84,27 @@ func (f *footprint) merge(patch any, to *engine.Writes, path []string, asked boo
 			if directive, of, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(directive, "$") {
 				name = of
 			}
-			f.merge(p[key], to.Field(name), below, asks)
+			f.merge(p[key], below(name), asks)
+		}
+		if len(p) == 0 {
+			f.write(path, false)
 		}
 		return
 	case []any:
 		for _, item := range p {
 			if element, isMap := item.(map[string]any); isMap && computesKeys(element) {
-				f.writes.Add(nil) // a name is computed
+				f.write(nil, true) // a name is computed
 			} else if !isMap && variables.Used(item) {
-				to.Add(nil) // the paths of its items have their values
+				f.write(path, true) // the paths of its items have their values
 			}
-			f.merge(item, to.Item(), append(slices.Clone(path), "[]"), asked)
+			f.merge(item, below("[]"), asked)
+		}
+		if len(p) == 0 {
+			f.write(path, false)
 		}
 		asked = asked || len(p) > 0
 	default:
-		if variables.Used(p) {
-			to.Add(nil)
-		}
+		f.write(path, variables.Used(p))
 	}
 	if !asked {
 		f.name(path)
@@ -121,50 +130,49 @@ func computesKeys(element map[string]any) bool {
 func (f *footprint) operations(patch any) {
 	list, ok := operationsIn(patch).([]any)
 	if !ok {
-		f.writes.Add(nil) // a name is computed
+		f.write(nil, true) // a name is computed
 	}
 	for _, item := range list {
 		operation := mapping(item)
-		pathNames, fromNames := policydecode.PointerNames(stringOrEmpty(operation["path"])),
-			policydecode.PointerNames(stringOrEmpty(operation["from"]))
-		path, isPath := f.writesAt(operation["path"])
-		from, isFrom := f.writesAt(operation["from"])
+		path, isPath := f.place(operation["path"])
+		from, isFrom := f.place(operation["from"])
 		if operation["op"] != "test" {
-			f.name(pathNames)
+			f.name(path)
 		}
 		switch operation["op"] {
 		case "remove":
 		case "add", "replace":
 			if isPath {
-				f.merge(operation["value"], path, nil, true)
+				f.merge(operation["value"], path, true)
 			}
 		case "copy", "move":
 			if operation["op"] == "move" {
-				f.name(fromNames)
+				f.name(from)
 			}
-			if isPath && isFrom && path != from {
-				path.Add(nil)
+			if isPath && isFrom && !slices.Equal(path, from) {
+				f.write(path, true)
 			}
-			f.reads(fromNames)
+			f.reads(from)
 		case "test":
-			f.reads(pathNames)
+			f.reads(path)
 		default:
-			f.writes.Add(nil) // a name is computed
+			f.write(nil, true) // a name is computed
 		}
 	}
 }
 
-// writesAt returns what is written at a JSON pointer without variables.
-func (f *footprint) writesAt(pointer any) (at *engine.Writes, ok bool) {
+// place returns the names in a JSON pointer, to which the patch writes, and whether they are known as they
+// stand.
+func (f *footprint) place(pointer any) (path []string, ok bool) {
 	text, isText := pointer.(string)
-	if !isText {
-		return nil, false
+	ok = isText && !variables.Used(text)
+	switch path = policydecode.PointerNames(text); {
+	case ok:
+		f.write(path, false)
+	case isText:
+		f.write(nil, true) // a name is computed
 	}
-	if variables.Used(text) {
-		f.writes.Add(nil) // a name is computed
-		return nil, false
-	}
-	return f.writes.At(text), true
+	return path, ok
 }
 
 // secrets notes in a step whether it is confidential, and what the rule then writes.
@@ -173,7 +181,7 @@ func (e *execution) secrets(step engine.Step) engine.Step {
 	e.confidential = e.confidential || e.scope.Confidential() ||
 		step.Outcome != engine.NotMatched && (f.readsMore && held.IsSecret() || f.readsMetadata && held.Tainted)
 	if e.confidential || step.Confidential {
-		step.Confidential, step.Writes = true, &f.writes
+		step.Confidential, step.Writes = true, f.writes
 	}
 	return step
 }

@@ -368,35 +368,38 @@ func PointerSlip(pointer string) string {
 	return fmt.Sprintf("%s goes on below a text; a / in a key is written ~1: %s", pointer, found[1]+strings.ReplaceAll(found[2], "/", "~1"))
 }
 
-// PointerNames returns the names in a JSON pointer, as FieldName has them, with those of items of lists in
-// brackets.
+// PointerNames returns the names in a JSON pointer, with those of items of lists in brackets.
 func PointerNames(pointer string) (names []string) {
 	for token := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
 		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
 			names = append(names, "["+token+"]")
 		} else {
-			names = append(names, FieldName(jsonpointer.Unescape(token)))
+			names = append(names, jsonpointer.Unescape(token))
 		}
 	}
 	return names
 }
 
-// FieldName returns a name as engine.Description.Changes has it: in quotes if it holds what separates names.
-func FieldName(name string) string {
+// fieldName returns a name as engine.Description.Changes has it: in quotes if it holds what separates names.
+func fieldName(name string) string {
 	if strings.ContainsAny(name, "./[]") && !strings.Contains(name, "{{") {
 		return `"` + name + `"`
 	}
 	return name
 }
 
-// JoinNames returns the path of several names.
+// JoinNames returns the path of several names, those of items of lists in brackets.
 func JoinNames(names []string) string {
 	var out strings.Builder
 	for _, name := range names {
-		if out.Len() > 0 && !strings.HasPrefix(name, "[") {
+		if strings.HasPrefix(name, "[") {
+			out.WriteString(name)
+			continue
+		}
+		if out.Len() > 0 {
 			out.WriteByte('.')
 		}
-		out.WriteString(name)
+		out.WriteString(fieldName(name))
 	}
 	return out.String()
 }
