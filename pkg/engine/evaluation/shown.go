@@ -128,11 +128,20 @@ func Conceal(c *engine.Change) {
 			writes = append(writes, engine.Write{Computed: true})
 		}
 	}
-	if !confidential && !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
-		return
+	if confidential || engine.IsSecret(c.Before) || engine.IsSecret(c.After) {
+		show(c, confidential, func(u *unstructured.Unstructured) *unstructured.Unstructured {
+			return withheld(u, writes)
+		})
 	}
+}
+
+// show completes a change with what may be shown of it, given what hide leaves of its states. That is all
+// where nothing is hidden and no step is confidential.
+func show(c *engine.Change, confidential bool,
+	hide func(*unstructured.Unstructured) *unstructured.Unstructured,
+) {
 	out := *c
-	out.Before, out.After = withheld(c.Before, writes), withheld(c.After, writes)
+	out.Before, out.After = hide(c.Before), hide(c.After)
 	out.Target.Object = out.Before
 	hidden := c.Changed() && ShowFields(c, &out)
 	if !hidden && !confidential && out.Before == c.Before && out.After == c.After {
@@ -219,38 +228,29 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	for i := range out {
 		out[i].Fields = slices.Clone(out[i].Fields)
 		for j, path := range out[i].Fields {
-			shown, isHidden, there := shownIn(was, is, path)
-			if !there && out[i].Code != engine.ImpactInvalid && path[len(path)-1].FieldName != nil {
-				shown = hiddenPath() // a rule removes it again, or writes it the next time: a Secret may make its name
+			shown, found, there := is.shownAt(path)
+			if !there {
+				if before, value, had := was.shownAt(path); had || len(shown) < len(path) {
+					shown, found, there = before, value, had
+				}
+			}
+			// One in neither state may be shown if all is there but its last name, where that is one of the
+			// schema; else a rule removes it again, or writes it the next time: a Secret may make its name.
+			isPart, isInvalid := len(shown) < len(path), out[i].Code == engine.ImpactInvalid
+			if isPart || !there && !isInvalid && path[len(path)-1].FieldName != nil {
+				shown = hiddenPath()
 			}
 			if field, isField := paths[path.String()]; isField {
 				shown = field
 			}
 			out[i].Fields[j] = shown
-			if !shown.Equals(path) || isHidden && out[i].Code == engine.ImpactInvalid {
+			text, _ := found.(string)
+			if !shown.Equals(path) || isInvalid && (isPart || engine.IsHidden(text)) {
 				out[i].Text, out[i].Brief, out[i].Advice = engine.ErrHidden.Error(), "", ""
 			}
 		}
 	}
 	return out
-}
-
-// shownIn is how a path in one of the states of a change may be shown, whether the value there is hidden, and
-// whether it is there. One in neither may be shown if all is there but its last name, where that is one of
-// the schema: no Secret has made a field that it misses.
-func shownIn(was, is *view, p fieldpath.Path) (shown fieldpath.Path, isHidden, there bool) {
-	path, found, there := is.shownAt(p)
-	if !there {
-		if before, value, was := was.shownAt(p); was || len(path) < len(p) {
-			path, found, there = before, value, was
-		}
-	}
-	text, isText := found.(string)
-	isHidden = isText && engine.IsHidden(text)
-	if len(path) < len(p) {
-		return hiddenPath(), true, there
-	}
-	return path, isHidden, there
 }
 
 // shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the
@@ -266,14 +266,12 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 		if !there {
 			path = hiddenPath()
 		}
-		if len(path) < len(f.Path) || engine.IsHidden(path.String()) { // how it changes says what it is
-			f.From, f.To = nil, nil
-		}
-		if len(path) < len(f.Path) {
-			f.Kind = engine.Replaced
-		}
-		if text := path.String(); engine.IsHidden(text) || !path.Equals(f.Path) { // several may have become one
-			if hidden[string(f.Kind)+text] {
+		if text := path.String(); engine.IsHidden(text) || !path.Equals(f.Path) {
+			f.From, f.To = nil, nil // how it changes says what it is
+			if len(path) < len(f.Path) {
+				f.Kind = engine.Replaced
+			}
+			if hidden[string(f.Kind)+text] { // several have become one
 				continue
 			}
 			hidden[string(f.Kind)+text] = true
@@ -290,30 +288,22 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	if !c.Changed() || len(paths) == 0 && !engine.IsSecret(c.Before) {
 		return
 	}
-	out := *c
-	hide := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+	show(c, true, func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		u = engine.HideObject(u)
 		now := any(u.Object)
 		for _, p := range paths {
+			if p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) {
+				return &unstructured.Unstructured{Object: identity(u.Object)}
+			}
 			now = diff.Replaced(u.Object, now, p, engine.HiddenValue)
 		}
-		u = objectOf(now)
-		if slices.ContainsFunc(paths,
-			func(p fieldpath.Path) bool { return p[0].FieldName != nil && engine.IsHidden(*p[0].FieldName) }) {
-			u = &unstructured.Unstructured{Object: identity(u.Object)}
-		}
-		return u
-	}
-	out.Before, out.After = hide(c.Before), hide(c.After)
-	ShowFields(c, &out)
-	out.Target.Object = out.Before
-	out.Steps = slices.Clone(c.Steps)
-	for i := range out.Steps {
-		if len(out.Steps[i].Fields) > 0 {
-			out.Steps[i].Fields = out.Fields
+		return objectOf(now)
+	})
+	for i := range c.Shown.Steps {
+		if len(c.Shown.Steps[i].Fields) > 0 {
+			c.Shown.Steps[i].Fields = c.Shown.Fields
 		}
 	}
-	c.Shown = &out
 }
 
 // objectOf is what became of an object.
@@ -449,18 +439,20 @@ func (v *view) shownAt(p fieldpath.Path) (path fieldpath.Path, found any, there 
 			return path, shown, true
 		}
 		below, is := diff.Lookup(real, fieldpath.Path{e})
-		i := 0
-		if list, isList := real.([]any); isList && is {
-			i = diff.Index(list, e)
-		}
-		seen, visible := shownBelow(shown, e, i)
-		switch {
-		case e.FieldName == nil && !is:
-			e, seen = hiddenElement(e, nil), nil
-		case e.FieldName == nil:
-			e, is = hiddenElement(e, seen), visible
-		case is && !visible:
-			e, seen = fieldpath.FieldNameElement(engine.HiddenValue), engine.HiddenValue
+		var seen any
+		if e.FieldName != nil {
+			fields, _ := shown.(map[string]any)
+			visible := false
+			if seen, visible = fields[*e.FieldName]; is && !visible {
+				e, seen = fieldpath.FieldNameElement(engine.HiddenValue), engine.HiddenValue
+			}
+		} else {
+			list, _ := real.([]any)
+			items, _ := shown.([]any)
+			if is = is && diff.Index(list, e) < len(items); is {
+				seen = items[diff.Index(list, e)]
+			}
+			e = hiddenElement(e, seen)
 		}
 		path = append(path, e)
 		if !is {
@@ -469,19 +461,6 @@ func (v *view) shownAt(p fieldpath.Path) (path fieldpath.Path, found any, there 
 		real, shown = below, seen
 	}
 	return path, shown, true
-}
-
-// shownBelow is what may be shown of the value that an element of a path, which may have an index, names.
-func shownBelow(shown any, e fieldpath.PathElement, index int) (seen any, visible bool) {
-	if e.FieldName != nil {
-		fields, _ := shown.(map[string]any)
-		seen, visible = fields[*e.FieldName]
-		return seen, visible
-	}
-	if list, _ := shown.([]any); index < len(list) {
-		return list[index], true
-	}
-	return nil, false
 }
 
 // hiddenElement names an item of a list by what may be shown of it.
