@@ -55,11 +55,8 @@ func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.Use
 		return authenticationv1.UserInfo{}, errNoCluster
 	}
 	type question struct{}
-	answer, err := w.Ask(ctx, question{}, func(w *World) (any, error) { return review(ctx, w.Raw) })
-	if err != nil {
-		return authenticationv1.UserInfo{}, err
-	}
-	return answer.(authenticationv1.UserInfo), nil
+	return Once(ctx, w, question{},
+		func(w *World) (authenticationv1.UserInfo, error) { return review(ctx, w.Raw) })
 }
 
 func review(ctx context.Context, server RawReader) (authenticationv1.UserInfo, error) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -32,43 +33,8 @@ func (k ObjectKey) IsSecret() bool { return k.GroupKind == schema.GroupKind{Kind
 // IsHidden reports whether a string is hidden, or a part of it.
 func IsHidden(text string) bool { return strings.Contains(text, HiddenValue) }
 
-// HoldsHidden reports whether a value of JSON holds a string that is hidden, in whole or in
-// part.
-func HoldsHidden(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return IsHidden(v)
-	case []any:
-		return slices.ContainsFunc(v, HoldsHidden)
-	case map[string]any:
-		for name, item := range v {
-			if IsHidden(name) || HoldsHidden(item) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// HoldsSecret reports whether a value of JSON is a Secret, or holds one.
-func HoldsSecret(value any) bool {
-	switch v := value.(type) {
-	case []any:
-		return slices.ContainsFunc(v, HoldsSecret)
-	case map[string]any:
-		kind, _ := v["kind"].(string)
-		if version, _ := v["apiVersion"].(string); (version == "" || version == "v1") &&
-			(kind == "Secret" || kind == "SecretList") {
-			return true
-		}
-		for _, item := range v {
-			if HoldsSecret(item) {
-				return true
-			}
-		}
-	}
-	return false
-}
+// MayHoldSecret reports whether an answer, as JSON, may hold a Secret, or a list of some.
+func MayHoldSecret(answer []byte) bool { return bytes.Contains(answer, []byte(`"Secret`)) }
 
 // HideObject returns an object in which the values of a Secret are HiddenValue, and older ones in an
 // annotation. Another object, and nil, is returned as it is.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -189,28 +188,28 @@ func (w *World) note(key ObjectKey) {
 	}
 }
 
-// Ask returns the answer to a question, which get gets at most once in a run, as Memo.Do does, in a view of
+// Once returns the answer to a question, which get gets at most once in a run, as Memo.Do does, in a view of
 // the world. That it reads a Secret counts for each caller; the time that it takes does not count for the
 // rule on the object.
-func (w *World) Ask(
-	ctx context.Context, question any, get func(*World) (any, error),
-) (answer any, err error) {
-	type answered struct {
-		value  any
+func Once[A any](ctx context.Context, w *World, question any, get func(*World) (A, error)) (A, error) {
+	type answer struct {
+		value  A
 		secret bool
 	}
+	var known any
+	var err error
 	limit.Wait(ctx, func() {
-		answer, err = w.Memo.Do(ctx, question, func(context.Context) (any, error) {
+		known, err = w.Memo.Do(ctx, question, func(context.Context) (any, error) {
 			view := w.Watched()
 			value, err := get(view)
-			return answered{value, view.secret}, err
+			return answer{value, view.secret}, err
 		})
 	})
-	of, _ := answer.(answered)
-	if of.secret {
+	out, _ := known.(answer)
+	if out.secret {
 		w.NoteSecret()
 	}
-	return of.value, err
+	return out.value, err
 }
 
 // question is what is asked, as JSON.
@@ -228,15 +227,13 @@ type watched struct{ view *World }
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	w.view.note(key)
 	key.UID = "" // by which nothing is read
-	answer, err := w.view.Ask(ctx, askedFor("get", key), func(view *World) (any, error) {
+	return Once(ctx, w.view, askedFor("get", key), func(view *World) (*unstructured.Unstructured, error) {
 		u, err := view.whole().Reader.Get(view.request(ctx), key)
 		if IsSecret(u) || err == nil && key.IsSecret() {
 			view.NoteSecret()
 		}
 		return u, err
 	})
-	u, _ := answer.(*unstructured.Unstructured)
-	return u, err
 }
 
 // Schema implements Reader.
@@ -288,10 +285,13 @@ func (w watched) Raw(ctx context.Context, method, path string, body []byte) ([]b
 			GroupKind: schema.GroupKind{Group: p.Group, Kind: p.Resource}, Namespace: p.Namespace, Name: p.Name,
 		})
 	}
-	return w.bytes(ctx, askedFor("raw", []string{method, path, string(body)}),
-		func(ctx context.Context, of *World) ([]byte, bool, error) {
-			answer, err := of.Raw.Raw(ctx, method, path, body)
-			return answer, err == nil && p.Group == "" && p.Resource == "secrets", err
+	return Once(ctx, w.view, askedFor("raw", []string{method, path, string(body)}),
+		func(view *World) ([]byte, error) {
+			answer, err := view.whole().Raw.Raw(view.request(ctx), method, path, body)
+			if MayHoldSecret(answer) || err == nil && p.Group == "" && p.Resource == "secrets" {
+				view.NoteSecret()
+			}
+			return answer, err
 		})
 }
 
@@ -302,25 +302,13 @@ func (w watched) Authorize(ctx context.Context, r AccessRequest) (AccessDecision
 
 // Fetch implements Fetcher.
 func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
-	return w.bytes(ctx, askedFor("fetch", r), func(ctx context.Context, of *World) ([]byte, bool, error) {
-		answer, err := of.Remote.Fetch(ctx, r)
-		return answer, false, err
-	})
-}
-
-// bytes asks for an answer that may hold a Secret, or a list of some, also where it is not known to.
-func (w watched) bytes(
-	ctx context.Context, q question, get func(context.Context, *World) (answer []byte, secret bool, err error),
-) ([]byte, error) {
-	answer, err := w.view.Ask(ctx, q, func(view *World) (any, error) {
-		answer, secret, err := get(view.request(ctx), view.whole())
-		if secret || bytes.Contains(answer, []byte(`"Secret`)) {
+	return Once(ctx, w.view, askedFor("fetch", r), func(view *World) ([]byte, error) {
+		answer, err := view.whole().Remote.Fetch(view.request(ctx), r)
+		if MayHoldSecret(answer) {
 			view.NoteSecret()
 		}
 		return answer, err
 	})
-	out, _ := answer.([]byte)
-	return out, err
 }
 
 // mostKept is how many values a Memo keeps.

@@ -157,7 +157,7 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := from.World.Ask(from.Context, key{c.service, string(id)},
+	answer, err := engine.Once(from.Context, from.World, key{c.service, string(id)},
 		func(w *engine.World) (any, error) {
 			content, err := send(from.Context, w)
 			if err != nil {

@@ -2,6 +2,7 @@ package kyverno
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
@@ -36,7 +37,7 @@ type Sources struct {
 // answered returns an answer that the user gives in place of a server. It is treated as the server's would
 // be.
 func (from *Sources) answered(value any) any {
-	if engine.HoldsSecret(value) {
+	if text, err := json.Marshal(value); err != nil || engine.MayHoldSecret(text) {
 		from.World.NoteSecret()
 	}
 	return value

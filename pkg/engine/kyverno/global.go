@@ -118,7 +118,7 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 		return nil, err
 	}
 	type key struct{ name string }
-	data, err := from.World.Ask(from.Context, key{name}, func(w *engine.World) (any, error) {
+	data, err := engine.Once(from.Context, from.World, key{name}, func(w *engine.World) (any, error) {
 		under := *from
 		under.World = w
 		return entry.fetch(&under, in)
@@ -141,7 +141,7 @@ func (from *Sources) global(name string) (*global, error) {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
 	}
 	type key struct{ name string }
-	found, err := from.World.Ask(from.Context, key{name}, func(w *engine.World) (any, error) {
+	entry, err := engine.Once(from.Context, from.World, key{name}, func(w *engine.World) (*global, error) {
 		object, err := w.Reader.Get(from.Context,
 			engine.ObjectKey{GroupKind: policydecode.GlobalContextKind, Name: name})
 		if err != nil {
@@ -156,6 +156,5 @@ func (from *Sources) global(name string) (*global, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := found.(*global)
 	return entry, entry.Broken
 }

@@ -137,7 +137,7 @@ func decodeImageLookup(f *policydecode.Fields) *entry {
 			return nil, &jmespath.UnsupportedError{Field: place, Reason: "images are looked up in registries only with --allow-registry"}
 		}
 		type key struct{ reference string }
-		data, err := from.World.Ask(from.Context, key{reference}, func(w *engine.World) (any, error) {
+		data, err := engine.Once(from.Context, from.World, key{reference}, func(w *engine.World) (any, error) {
 			return imageData(from.Context, w.Registry, reference)
 		})
 		if err != nil {

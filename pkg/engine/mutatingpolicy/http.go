@@ -120,7 +120,7 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 	}
 	type key struct{ method, path, body string }
 	asked := key{method, path, string(body)}
-	answer, err := s.world.Ask(ctx, asked, func(w *engine.World) (any, error) {
+	answer, err := engine.Once(ctx, s.world, asked, func(w *engine.World) (any, error) {
 		content, err := w.Raw.Raw(ctx, method, path, body)
 		if err != nil {
 			return nil, err

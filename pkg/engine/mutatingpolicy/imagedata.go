@@ -41,7 +41,7 @@ func (s *Session) imageData(reference string) (any, error) {
 		return nil, s.lacks("image.GetMetadata: images are looked up in registries only with --allow-registry")
 	}
 	type key struct{ reference string }
-	return s.world.Ask(s.context, key{reference}, func(w *engine.World) (any, error) {
+	return engine.Once(s.context, s.world, key{reference}, func(w *engine.World) (any, error) {
 		found, err := w.Registry.Image(s.context, reference)
 		if err != nil {
 			return nil, err

@@ -31,22 +31,18 @@ func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRo
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }
-	answer, err := w.Ask(ctx, question{fmt.Sprintf("%q", names)}, func(w *engine.World) (any, error) {
-		var out userRoles
+	key := question{fmt.Sprintf("%q", names)}
+	return engine.Once(ctx, w, key, func(w *engine.World) (out userRoles, err error) {
 		for _, selection := range Bindings() {
 			for binding, err := range w.Reader.List(ctx, selection) {
 				if err != nil {
-					return nil, err
+					return out, err
 				}
 				out.add(binding, names)
 			}
 		}
 		return out, nil
 	})
-	if err != nil {
-		return userRoles{}, err
-	}
-	return answer.(userRoles), nil
 }
 
 func (r *userRoles) add(binding *unstructured.Unstructured, names []string) {

@@ -94,11 +94,12 @@ func (p *Objects) manifest(e output.Event) (string, error) {
 	if c.Subject.Cluster != "" {
 		above += "# cluster: " + redact.EscapeLine(c.Subject.Cluster) + "\n"
 	}
-	if !p.ShowSecrets && engine.IsSecret(object) && engine.HoldsHidden(object.Object) {
-		above += maskedNote
-		object = engine.HideObject(object) // with the same mask whether the value changes or not
-	}
 	out, err := output.MarshalYAML(object.Object)
+	if err == nil && !p.ShowSecrets && engine.IsSecret(object) && engine.IsHidden(string(out)) {
+		above += maskedNote
+		// with the same mask whether the value changes or not
+		out, err = output.MarshalYAML(engine.HideObject(object).Object)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Subject, err)
 	}
