@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,29 +148,35 @@ func (x *Executor) untilSecondInterrupt(ctx context.Context) (hard context.Conte
 // rolloutInterval is how often a workload is read.
 const rolloutInterval = time.Second
 
-// rollout is a workload that is not ready, and why, as it was last reported.
-type rollout struct {
-	key engine.ObjectKey
-	why string
-}
-
 // waitForRollouts returns when all workloads among the objects have rolled out. Other kinds,
 // and objects that are gone, are not waited for. Told is called when a workload has come further. The error
 // names those that were not ready in time, or whose controller has given up, or is one of reading.
 func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration,
 	told func(text string),
 ) error {
-	var left []rollout
+	var left []engine.ObjectKey
 	for _, k := range keys {
 		if isWorkload(k) && (k.Subresource == "" || k.Subresource == "scale") {
 			k.Subresource = ""
-			left = append(left, rollout{key: k})
+			left = append(left, k)
 		}
 	}
-	var failed error // of reading; it may be a timeout of its own
+	reported := map[engine.ObjectKey]string{} // what each is waiting for
+	var failed error                          // of reading; it may be a timeout of its own
 	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true,
 		func(context.Context) (bool, error) {
-			left, failed = lookAtRollouts(ctx, server, left, told) // not cut off by the timeout
+			left = slices.DeleteFunc(left, func(k engine.ObjectKey) bool {
+				if failed != nil {
+					return false
+				}
+				var why string
+				why, failed = rolloutOf(ctx, server, k) // not cut off by the timeout
+				if why != "" && why != reported[k] {
+					told(fmt.Sprintf("%s: %s", k, why))
+				}
+				reported[k] = why
+				return why == "" && failed == nil
+			})
 			return len(left) == 0, failed
 		})
 	switch {
@@ -181,37 +188,24 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 		return errors.Join(ctx.Err(), errors.New("stopped waiting for rollouts"))
 	case wait.Interrupted(err):
 		waiting := make([]string, len(left))
-		for i, l := range left {
-			waiting[i] = fmt.Sprintf("%s: %s", l.key, l.why)
+		for i, k := range left {
+			waiting[i] = fmt.Sprintf("%s: %s", k, reported[k])
 		}
 		return fmt.Errorf("not rolled out after %s: %s", timeout, strings.Join(waiting, "; "))
 	}
 	return err
 }
 
-// lookAtRollouts reads the workloads once, and returns those that are not ready.
-func lookAtRollouts(ctx context.Context, server Server, all []rollout, told func(string)) ([]rollout, error) {
-	var left []rollout
-	for _, l := range all {
-		u, err := server.Get(ctx, l.key)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return all, fmt.Errorf("waiting for %s: %w", l.key, err)
-		}
-		why, err := rolloutStatus(u)
-		if err != nil {
-			return all, err
-		}
-		if why != l.why && why != "" {
-			told(fmt.Sprintf("%s: %s", l.key, why))
-		}
-		if why != "" {
-			left = append(left, rollout{l.key, why})
-		}
+// rolloutOf reads a workload, and returns its rolloutStatus; empty if it is gone.
+func rolloutOf(ctx context.Context, server Server, key engine.ObjectKey) (string, error) {
+	u, err := server.Get(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("waiting for %s: %w", key, err)
 	}
-	return left, nil
+	return rolloutStatus(u)
 }
 
 func isWorkload(key engine.ObjectKey) bool {

@@ -155,11 +155,10 @@ func (q *Queue) wave(t *Task, known map[*Task]int) int {
 
 // missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
 func (q *Queue) missedTarget(t *Task) *Task {
-	triggers := q.triggeredBy[t.Key.Named()]
-	if i := slices.IndexFunc(triggers, func(other *Task) bool {
-		return other.wave < t.wave && other.missed
-	}); i >= 0 {
-		return triggers[i]
+	for _, other := range q.triggeredBy[t.Key.Named()] {
+		if other.wave < t.wave && other.missed {
+			return other
+		}
 	}
 	return nil
 }
