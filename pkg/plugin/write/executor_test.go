@@ -698,9 +698,12 @@ func TestForEachKeepsTheOrder(t *testing.T) {
 func TestForEachStops(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		fail   error
-		enough int
-	}{"by an error": {broken, -1}, "because it is enough": {nil, 10}} {
+		fail, take error
+		enough     int
+	}{
+		"by an error": {fail: broken, enough: -1}, "because it is enough": {enough: 10},
+		"by one of what takes it, the first": {take: broken, enough: -1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			started, taken := 0, 0
@@ -712,8 +715,17 @@ func TestForEachStops(t *testing.T) {
 					return i, c.fail
 				}
 				return i, nil
-			}, func(i, _ int) (bool, error) { taken++; return i == c.enough, nil })
-			if !errors.Is(err, c.fail) || started != taken || started > 20 || started < 11 {
+			}, func(i, _ int) (bool, error) {
+				taken++
+				switch {
+				case i == 10:
+					return i == c.enough, c.take
+				case i > 10 && c.take != nil:
+					return false, errors.New("another one")
+				}
+				return false, nil
+			})
+			if failing := c.fail != nil || c.take != nil; errors.Is(err, broken) != failing || (err != nil) != failing || started != taken || started > 20 || started < 11 {
 				t.Errorf("%v: %d started, %d taken", err, started, taken)
 			}
 		})

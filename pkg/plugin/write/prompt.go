@@ -208,11 +208,9 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	case err != nil:
 		return nil, NothingWritten(err)
 	case x.tally.Rejected > 0 && !x.Writer.SkipRejected:
-		return nil,
-			&UnwritableError{
-				Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready),
-				Causes: x.tally.Causes,
-			}
+		return nil, &UnwritableError{
+			Unwritable: x.tally.Rejected, Objects: x.tally.Rejected + len(ready), Causes: x.tally.Causes,
+		}
 	case len(ready) == 0:
 		return nil, nil
 	}
@@ -264,10 +262,6 @@ func (x *Executor) warnOfUnverified(ready []*Task) {
 func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
 	agreed := make([]*Task, 0, len(ready))
 	for _, t := range ready {
-		if len(t.verified.losses()) == 0 {
-			agreed = append(agreed, t)
-			continue
-		}
 		yes, err := x.Writer.ConfirmLoss(ctx, t.verified)
 		if err == nil && !yes {
 			err = x.report(t, &t.verified.Result)
