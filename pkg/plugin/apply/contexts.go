@@ -42,7 +42,12 @@ func (f *Flags) toFleet(c *cobra.Command, args []string) (_ *Contexts, err error
 		return nil, err
 	}
 	o := &Contexts{flags: f, command: c}
-	if o.dir, err = f.fleetDirectory(); err != nil {
+	if f.Rehearses() {
+		o.dir, err = os.MkdirTemp("", "kubectl-mutate-*")
+	} else if o.dir, err = journal.Directory(); err == nil {
+		o.dir = filepath.Join(o.dir, journal.FleetName(time.Now(), journal.NewID()))
+	}
+	if err != nil {
 		return nil, err
 	}
 	first := preview.Flags{
@@ -71,16 +76,6 @@ func (f *Flags) checkContexts(c *cobra.Command) error {
 		return errors.New("--journal names one file, and each cluster of --contexts has a journal: leave it out, and the run prints where they are")
 	}
 	return nil
-}
-
-// fleetDirectory returns the directory of the plans and journals of a run: a temporary one if it is a dry
-// run.
-func (f *Flags) fleetDirectory() (string, error) {
-	if f.Rehearses() {
-		return os.MkdirTemp("", "kubectl-mutate-*")
-	}
-	dir, err := journal.Directory()
-	return filepath.Join(dir, journal.FleetName(time.Now(), journal.NewID())), err
 }
 
 // remove removes the plans of a run that wrote nothing.
