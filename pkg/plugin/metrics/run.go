@@ -1,20 +1,18 @@
-// Package metrics counts what a run did, and writes the counts as OpenMetrics text with
-// the Prometheus libraries.
+// Package metrics counts what a run did, and writes the counts as OpenMetrics with the Prometheus libraries.
 //
-// All metrics of a run that ends are gauges: they say what the last run found and did, and do not add up over
-// runs. Those of a watch are counters, since it began: an object that is evaluated again counts again.
+// All metrics of a run that ends are gauges: they describe the last run, and do not add up over runs. Those
+// of a watch are counters: an object that is evaluated again counts again.
 //
-//   - kubectl_mutate_objects: evaluated objects, by what would become of them;
-//   - kubectl_mutate_incomplete_objects: those of them on which a rule failed, was
-//     denied or is not supported;
-//   - kubectl_mutate_rule_objects: objects by the outcome of each rule on them;
-//     that a rule did not match is left out;
+//   - kubectl_mutate_objects: evaluated objects by result;
+//   - kubectl_mutate_incomplete_objects: evaluated objects on which a rule failed, was denied or is not
+//     supported;
+//   - kubectl_mutate_rule_objects: objects by the outcome of each rule that matched them;
 //   - kubectl_mutate_writes: objects that a run tried to write, by outcome;
 //   - kubectl_mutate_rule_writes: the same, by each rule that changed the object;
-//   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events: of a
-//     watch, how many changes of the cluster were evaluated, what went wrong, and how many changes wait;
-//   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: how many objects are not
-//     changed yet and tried again, and how many were refused.
+//   - kubectl_mutate_watch_events, kubectl_mutate_watch_errors, kubectl_mutate_watch_waiting_events:
+//     evaluated changes of the cluster, errors of the watch, and changes that wait;
+//   - kubectl_mutate_watch_pending_objects, kubectl_mutate_watch_refused_objects: objects that are to be
+//     retried, and that were refused.
 package metrics
 
 import (
@@ -45,7 +43,7 @@ type Run struct {
 	cluster  string                                 // of objects that name none
 }
 
-// The places of the families, which is the order in which they are written.
+// The indices of the families, in the order in which they are written.
 const (
 	info = iota
 	objects
@@ -53,7 +51,7 @@ const (
 	ruleObjects
 	writes
 	ruleWrites
-	// Those of a watch alone.
+	// Of watches only.
 	events
 	watchErrors
 	waitingEvents
@@ -66,7 +64,7 @@ func New(verb, version string) *Run {
 	kind := []string{"cluster", "group", "kind", "namespace"}
 	rule := append([]string{"dialect", "policy", "rule"}, kind...)
 	r := &Run{mu: &sync.Mutex{}, families: []*family{
-		newFamily("kubectl_mutate_run_info", "The run that these metrics are of.", []string{"verb", "version"}),
+		newFamily("kubectl_mutate_run_info", "The run that these metrics describe.", []string{"verb", "version"}),
 		newFamily("kubectl_mutate_objects", "Evaluated objects, by what would become of them.", append(kind, "result")),
 		newFamily("kubectl_mutate_incomplete_objects", "Evaluated objects on which a rule failed, was denied or is not supported.", kind),
 		newFamily("kubectl_mutate_rule_objects", "Objects by the outcome of each rule on them.", append(rule, "outcome")),
@@ -77,15 +75,15 @@ func New(verb, version string) *Run {
 	return r
 }
 
-// NewWatch returns a Run for one that goes on. Its metrics are counters, which name no namespace: those come
-// and go, and what is kept must not grow with them. Left returns how many events wait to be evaluated, and
-// how many objects are to be tried again, or were refused.
+// NewWatch returns a Run for a watch. Its metrics are counters without a namespace: namespaces come and go,
+// and the counts must not grow with them. Left returns how many events wait to be evaluated, and how many
+// objects are to be retried or were refused.
 func NewWatch(verb, version string, left func() (waiting, pending, refused int)) *Run {
 	r := New(verb, version)
 	r.left = left
 	r.families = append(r.families,
 		newFamily("kubectl_mutate_watch_events", "Changes of the cluster that were evaluated.", []string{"operation", "group", "kind"}),
-		newFamily("kubectl_mutate_watch_errors", "What went wrong, beside rules and writes.", nil),
+		newFamily("kubectl_mutate_watch_errors", "Errors of the watch, besides those of rules and writes.", nil),
 		newFamily("kubectl_mutate_watch_waiting_events", "Changes of the cluster that wait to be evaluated.", nil),
 		newFamily("kubectl_mutate_watch_pending_objects", "Objects whose changes were not made, and are tried again.", nil),
 		newFamily("kubectl_mutate_watch_refused_objects", "Objects whose changes were refused.", nil))
@@ -96,14 +94,14 @@ func NewWatch(verb, version string, left func() (waiting, pending, refused int))
 	return r
 }
 
-// Event counts an event of a watch that was evaluated.
+// Event counts an evaluated event of a watch.
 func (r *Run) Event(operation engine.Operation, kind schema.GroupKind) {
 	if r != nil {
 		r.add(events, []string{string(operation), kind.Group, kind.Kind})
 	}
 }
 
-// Error counts something that went wrong in a watch.
+// Error counts an error of a watch.
 func (r *Run) Error() {
 	if r != nil {
 		r.add(watchErrors, []string{})
@@ -120,8 +118,8 @@ func (r *Run) On(cluster string) *Run {
 	return &out
 }
 
-// Evaluated counts one object and what the rules did to it. Several triggers of
-// one rule on the same object count once for each outcome.
+// Evaluated counts an object and the outcomes of rules on it. Several triggers of one rule count once for
+// each outcome.
 func (r *Run) Evaluated(c *engine.Change) {
 	if r == nil {
 		return
@@ -147,8 +145,8 @@ func (r *Run) Evaluated(c *engine.Change) {
 	}
 }
 
-// Written counts the outcome of one object that was to be written, and the rules that
-// change it. A separate write to /status counts as another write.
+// Written counts the outcome of an object to write, and of the rules that change it. A separate write to
+// /status counts again.
 func (r *Run) Written(result *write.Result, rules []engine.RuleRef) {
 	if r == nil {
 		return
@@ -168,7 +166,7 @@ func (r *Run) add(family int, labels []string) {
 	r.families[family].add(labels)
 }
 
-// kindOf returns the cluster, of a run over several, and the kind and namespace of an object.
+// kindOf returns the labels of an object: cluster, group, kind and namespace.
 func (r *Run) kindOf(k engine.ObjectKey) []string {
 	if r.left != nil {
 		k.Namespace = ""
@@ -180,7 +178,7 @@ func (r *Run) ruleOf(rule engine.RuleRef, k engine.ObjectKey) []string {
 	return append([]string{rule.Dialect, rule.Policy, rule.Rule}, r.kindOf(k)...)
 }
 
-// family is one metric and its samples by the values of their labels.
+// family is a metric and its samples.
 type family struct {
 	name, help string
 	labels     []string
@@ -192,8 +190,8 @@ func newFamily(name, help string, labels []string) *family {
 	return &family{name: name, help: help, labels: slices.Clone(labels), counts: map[string]int{}}
 }
 
-// add counts one more with these values of the labels. Names in a cluster are
-// anybody's: what the format has no escape for is replaced by its code.
+// add counts a sample. Anybody can choose names in a cluster: characters that the format cannot escape are
+// replaced by their code.
 func (f *family) add(values []string) {
 	var id strings.Builder
 	for _, v := range values {
@@ -203,8 +201,8 @@ func (f *family) add(values []string) {
 	f.counts[id.String()]++
 }
 
-// metrics is the family as the Prometheus libraries have it. Labels with empty values
-// are left out, which is the same to a reader.
+// metrics returns the family for the Prometheus libraries. Empty labels are left out, which is the same to a
+// reader.
 func (f *family) metrics() *dto.MetricFamily {
 	name, kind := f.name, dto.MetricType_GAUGE
 	if f.counter {
@@ -253,8 +251,7 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// WriteFile replaces a file by all metrics in one step, so that no reader sees half of
-// it.
+// WriteFile replaces a file in one step, so that no reader sees half of it.
 func (r *Run) WriteFile(path string) error {
 	var b bytes.Buffer
 	if _, err := r.WriteTo(&b); err != nil {

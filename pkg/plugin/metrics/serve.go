@@ -21,18 +21,17 @@ const (
 	maxHeader  = 16 << 10
 )
 
-// contentType is that of OpenMetrics.
 const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// Server serves the metrics of a run at /metrics, and at /readyz whether it is ready: 200, with a note where
-// there is one, or 503 with the reason.
+// Server serves the metrics of a run at /metrics and its readiness at /readyz: 200, perhaps with a note, or
+// 503 with the reason.
 type Server struct {
 	server   http.Server
 	listener net.Listener
 }
 
-// Listen begins to serve on HOST:PORT, until Close; without a HOST on the loopback interface alone. Ready is
-// called by several goroutines; its error is why the run is not ready, and is shown to anybody who asks.
+// Listen serves on HOST:PORT until Close; without a HOST on the loopback interface. Several goroutines call
+// ready; its error is why the run is not ready, and is shown to anybody who asks.
 func Listen(ctx context.Context, address string, r *Run,
 	ready func() (note string, err error),
 ) (*Server, error) {
@@ -78,7 +77,7 @@ func Listen(ctx context.Context, address string, r *Run,
 	return s, nil
 }
 
-// URL is where it serves the metrics.
+// URL returns the address of the metrics.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
 
 // Close ends the server and its connections.

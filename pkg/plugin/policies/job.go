@@ -24,7 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// jobFlags are what a user types after job.
+// Flags has the flags of job.
 type jobFlags struct {
 	flags.Evaluate
 	Write  flags.Write
@@ -74,10 +74,9 @@ func NewJobCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	return c
 }
 
-// runFlags are those of job that the run has too.
+// runFlags lists the flags that job passes on to the run.
 var runFlags = []string{"from-cluster", "only", "skip", "allow-unknown-kinds", "strict", "exclude", "exclude-namespaces", "skip-managed", "selector", "field-selector", "max-objects", "percent", "percent-seed", "kube-api-qps", "kube-api-burst", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
-// addFlags registers the flags.
 func (f *jobFlags) addFlags(set *pflag.FlagSet) {
 	f.Policies.AddFlags(set)
 	f.Policies.AddStrictFlag(set)
@@ -141,7 +140,8 @@ func (f *jobFlags) validate(typed *pflag.FlagSet) error {
 	return f.Write.Validate()
 }
 
-// guardFlags are the flags of a run that writes. They set nothing: to register a flag sets its default.
+// guardFlags returns the flags of a run that writes, for their names only: registering a flag sets its
+// default.
 func guardFlags() *pflag.FlagSet {
 	var guards pflag.FlagSet
 	w := flags.NewWrite()
@@ -150,8 +150,8 @@ func guardFlags() *pflag.FlagSet {
 	return &guards
 }
 
-// run reads the policies, asks the server for its kinds, prints the manifests, reports the policies that the
-// run would leave out, and returns the exit code. Args are the types and names that the user typed.
+// run prints the manifests for the types and names in args, reports the policies that the run would leave
+// out, and returns the exit code.
 func (f *jobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string) (int, error) {
 	if err := f.validate(typed); err != nil {
 		return process.ExitNothing, err
@@ -166,7 +166,7 @@ func (f *jobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string)
 	}
 	var notes []string
 	if !typed.Changed("image") && !process.IsRelease() {
-		notes = append(notes, "this build is no release, for which there would be an image: name one with --image")
+		notes = append(notes, "this build is not a release, so it has no image: name one with --image")
 	}
 	kept := f.Objects.Namespaces
 	if !f.Objects.AllNamespaces {
@@ -202,7 +202,7 @@ func (f *jobFlags) run(ctx context.Context, typed *pflag.FlagSet, args []string)
 	return printManifests(f.Output, objects, notes, broken, f.Streams.Out)
 }
 
-// command is what is run, with the flags that it has in common with job.
+// command returns the command line of the run, with the flags that it shares with job.
 func (f *jobFlags) command(typed *pflag.FlagSet, args, namespaces []string) []string {
 	guards := guardFlags()
 	var others []string // flags that are not the run's

@@ -17,41 +17,40 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
-// jobSpec is what a Job or CronJob is to do.
+// Spec describes a Job or CronJob.
 type jobSpec struct {
-	// Name is that of all objects, and Namespace where they are.
+	// Name and Namespace of all objects.
 	Name, Namespace string
-	// Drift reports whether the Job fails when a preview finds something to change.
+	// Drift makes the Job fail when a preview finds something to change.
 	Drift bool
 	// Image holds the program.
 	Image string
-	// Schedule is that of a CronJob; empty for a Job.
+	// Schedule of a CronJob; empty for a Job.
 	Schedule string
-	// Shards divide the objects of a run; one does not.
+	// Shards is the number of Pods that divide the objects.
 	Shards int
-	// Command is the command of the program with its flags and arguments, without the policies, the shard,
-	// and where the run keeps its records.
+	// Command has the program's flags and arguments, without the policies, the shard and the place of its
+	// records.
 	Command []string
-	// Records reports that the run keeps its journal and its metrics on a volume: that of Claim, or of a
-	// PersistentVolumeClaim that is made if that is empty.
+	// Records keeps the journal and the metrics on the volume of Claim, or of a new PersistentVolumeClaim.
 	Records bool
 	Claim   string
-	// Policies are those of files, and the objects beside them.
+	// Policies from files, with their inputs.
 	Policies []engine.Document
 	// Roles are bound to the ServiceAccount.
 	Roles []permission.Role
 }
 
-// The longest names that Kubernetes makes of others, and takes.
+// The longest names that Kubernetes takes, also with the suffix that it adds to them.
 const (
 	maxLabel       = validation.DNS1123LabelMaxLength
-	maxCronJobName = maxLabel - len("-2147483647") // which the Job that a CronJob makes has behind it
+	maxCronJobName = maxLabel - len("-2147483647") // of the Job that a CronJob makes
 )
 
-// imageName matches a reference to an image: its registry and path, and perhaps a tag and a digest.
+// imageName matches an image reference: its registry and path, and perhaps a tag and a digest.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`)
 
-// validate returns an error for what Kubernetes would not take, or never run.
+// validate returns an error for a Job that Kubernetes would reject, or never run.
 func (s *jobSpec) validate() error {
 	if s.Shards < 1 || s.Shards > engine.MaxShards {
 		return fmt.Errorf("--shards %d: must be between 1 and %d", s.Shards, engine.MaxShards)
@@ -60,14 +59,14 @@ func (s *jobSpec) validate() error {
 		return err
 	}
 	if problems := validation.IsDNS1123Label(s.Namespace); len(problems) > 0 {
-		return fmt.Errorf("-n %q: is no name of a namespace: %s", s.Namespace, problems[0])
+		return fmt.Errorf("-n %q: is not a valid namespace: %s", s.Namespace, problems[0])
 	}
 	if !imageName.MatchString(s.Image) {
-		return fmt.Errorf("--image %q: is no reference to an image, such as registry.example/kubectl-mutate:v1", s.Image)
+		return fmt.Errorf("--image %q: is not a valid image reference, such as registry.example/kubectl-mutate:v1", s.Image)
 	}
 	if s.Claim != "" {
 		if problems := validation.IsDNS1123Subdomain(s.Claim); len(problems) > 0 {
-			return fmt.Errorf("--claim %q: is no name of a PersistentVolumeClaim: %s", s.Claim, problems[0])
+			return fmt.Errorf("--claim %q: is not a valid name of a PersistentVolumeClaim: %s", s.Claim, problems[0])
 		}
 	}
 	if s.Schedule == "" {
@@ -76,7 +75,7 @@ func (s *jobSpec) validate() error {
 	return validateSchedule(s.Schedule)
 }
 
-// validateName checks the name, from which Kubernetes makes those of Jobs, and of Pods by their index.
+// validateName checks the name, from which Kubernetes derives those of Jobs and, with an index, of Pods.
 func (s *jobSpec) validateName() error {
 	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
 		return fmt.Errorf("--name %q: must consist of at most %d lower-case letters, digits and '-', the first and the last of them a letter or digit", s.Name, maxLabel)
@@ -113,16 +112,16 @@ func validateSchedule(text string) error {
 }
 
 const (
-	// maxPolicy is what a server takes as the content of a ConfigMap.
+	// maxPolicy is the maximum size of a ConfigMap on a server, in bytes.
 	maxPolicy = 1 << 20
-	// maxApplied is how much is put into one ConfigMap, as JSON: kubectl apply also keeps it in an
-	// annotation, and those of an object may have 256 KiB.
+	// maxApplied is the maximum size of a ConfigMap as JSON for kubectl apply, which also keeps it in an
+	// annotation: all of an object's may have 256 KiB.
 	maxApplied = 240 << 10
-	// maxConfigMaps is how many may be mounted.
+	// maxConfigMaps is the maximum number of mounted ConfigMaps.
 	maxConfigMaps = 500
 )
 
-// configMaps are the policies, as many to each as kubectl apply takes. A note names one that only a
+// configMaps returns the policies, as many to each as kubectl apply takes; a note names a policy that only a
 // server-side apply takes.
 func (s *jobSpec) configMaps() (out []*corev1.ConfigMap, notes []string, err error) {
 	size := 0
@@ -164,10 +163,10 @@ func (s *jobSpec) configMap(index int) *corev1.ConfigMap {
 	}
 }
 
-// notInKeys matches what the key of a ConfigMap must not have.
+// notInKeys matches characters that fileName replaces.
 var notInKeys = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// fileName is the key of a policy, which keeps the order of the policies.
+// fileName returns the key of a policy; the index keeps their order.
 func fileName(index int, d engine.Document) string {
 	name := notInKeys.ReplaceAllString(strings.ToLower(d.Key.Kind+"-"+d.Key.Name), "-")
 	return fmt.Sprintf("%04d-%s.yaml", index+1, name[:min(len(name), 200)])

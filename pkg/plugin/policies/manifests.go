@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// Where things are in the container.
+// The paths and the user of the container.
 const (
 	program     = "/kubectl-mutate" // as the image has it
 	policiesDir = "/policies"
@@ -26,17 +26,17 @@ const (
 
 // The times of a CronJob.
 const (
-	// for which it begins a run that was missed; without, it stops after a hundred of them
+	// to start a missed run; without a limit, a hundred missed runs stop the CronJob
 	maxLate = time.Hour
-	maxRun  = 6 * time.Hour      // after which a run that hangs is ended, since no other begins beside it
-	maxKept = 7 * 24 * time.Hour // after its end
+	maxRun  = 6 * time.Hour      // then a run that hangs is ended, since it keeps the next from starting
+	maxKept = 7 * 24 * time.Hour // after the end of a run
 )
 
-// indexVariable is where an indexed Job gives each Pod its index.
+// indexVariable is the index of a Pod of an indexed Job.
 const indexVariable = "$(JOB_COMPLETION_INDEX)"
 
-// manifests are the objects, in the order in which they can be made, and what their reader should know. The
-// error is that of validate, or is about a policy: one that is too large, or a Secret.
+// manifests returns the objects in the order of their creation, and notes for their reader. It fails where
+// validate does, and for a policy that is too large or a Secret.
 func (s *jobSpec) manifests() (objects []any, notes []string, err error) {
 	if err := s.validate(); err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func (s *jobSpec) metadata(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: s.labels()}
 }
 
-// claim asks for a volume; several shards write to it at the same time.
+// claim returns a claim for a volume; several shards write to it at once.
 func (s *jobSpec) claim() *corev1.PersistentVolumeClaim {
 	mode := corev1.ReadWriteOnce
 	if s.sharded() {
@@ -109,12 +109,11 @@ func (s *jobSpec) claimName() string {
 	return cmp.Or(s.Claim, s.Name+"-records")
 }
 
-// job is a Job whose Pods are tried again, but for a run that ended as it will end again.
+// job returns a Job whose Pods are retried, unless a retry would end the same way.
 func (s *jobSpec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	ends := batchv1.PodFailurePolicyRule{
 		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			// the same again comes to the same
 			ContainerName: new(container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
 			Values: []int32{process.ExitIncomplete},
 		},
@@ -145,7 +144,7 @@ func (s *jobSpec) job(policies []*corev1.ConfigMap) batchv1.JobSpec {
 	return spec
 }
 
-// container is the name of the only one.
+// container is the name of the only container.
 const container = "kubectl-mutate"
 
 // pod meets the Pod Security Standard "restricted".
@@ -203,7 +202,7 @@ func (s *jobSpec) volumes(policies []*corev1.ConfigMap) ([]corev1.VolumeMount, [
 	return mounts, volumes
 }
 
-// args are those of the program. The kubelet would replace $(NAME) in them.
+// args returns the arguments of the program, in which the kubelet would expand $(NAME).
 func (s *jobSpec) args() []string {
 	out := make([]string, 0, len(s.Command))
 	for _, arg := range s.Command {

@@ -9,13 +9,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/compare"
 )
 
-// Count is a number of what a string says.
+// Count is a number and what it counts.
 type Count struct {
 	N    int
 	Text string
 }
 
-// Conclusion is the sentence that a reader of a comparison has to see.
+// Conclusion returns the result of a comparison as a sentence.
 func Conclusion(s *compare.Summary) string {
 	objects := counted(s.Objects, s.Variants.Compared)
 	switch s.Conclusion {
@@ -28,7 +28,7 @@ func Conclusion(s *compare.Summary) string {
 	case compare.SomeDiffer:
 		return "DIFFERENT: the two policy sets differ on " + differing(s) + "."
 	case compare.Incomparable:
-		return fmt.Sprintf("NOT COMPARABLE: what a side makes of %s of %s is not known.", Number(s.Verdicts[compare.NotComparable]), objects)
+		return fmt.Sprintf("NOT COMPARABLE: the result of a side is unknown for %s of %s.", Number(s.Verdicts[compare.NotComparable]), objects)
 	case compare.Nothing:
 	}
 	return "NOTHING COMPARED: there is no object that the policies match."
@@ -46,12 +46,12 @@ func differing(s *compare.Summary) string {
 	return strings.Join(parts, " and ")
 }
 
-// asFarAsTested says what a comparison found the same, and why that is not all.
+// asFarAsTested says on what the sides are the same, and why that is not all.
 func asFarAsTested(s *compare.Summary) string {
 	known := counted(s.Objects, s.Variants.Compared-s.Variants.Unknown)
 	text, but := "both policy sets do the same to "+known, ", but"
 	if s.Variants.Unknown > 0 {
-		text, but = text+"; of "+PluralNumber(s.Variants.Unknown, "variant")+" it is not known", ", and"
+		text, but = text+"; it is unknown for "+PluralNumber(s.Variants.Unknown, "variant"), ", and"
 	}
 	if s.Unexercised() > 0 || s.Variants.Unknown == 0 {
 		text += but + " not each derived rule was exercised"
@@ -59,7 +59,7 @@ func asFarAsTested(s *compare.Summary) string {
 	return text + "."
 }
 
-// notExercised says of how many rules nothing is known.
+// notExercised says for how many rules nothing is known.
 func notExercised(s *compare.Summary, objects string) string {
 	if !s.Exercised() {
 		return "no rule changed any of " + objects + "."
@@ -68,8 +68,8 @@ func notExercised(s *compare.Summary, objects string) string {
 	return fmt.Sprintf("%s changed none of %s; otherwise both policy sets do the same to them.", Plural(idle, "rule"), objects)
 }
 
-// Verified says what a comparison that found no difference was made on: "240 objects (87 changed, 153 left
-// alone by both) and 300 variants (120 changed)".
+// Verified describes the objects of a comparison that found no difference: "240 objects (87 changed, 153
+// left alone by both) and 300 variants (120 changed)".
 func Verified(s *compare.Summary) string {
 	var out []string
 	if s.Objects > 0 {
@@ -103,7 +103,7 @@ func counted(objects, variants int) string {
 	return PluralNumber(objects, "object") + " and " + PluralNumber(variants, "variant")
 }
 
-// verdicts says each verdict of one object, and of a number of them.
+// verdicts words each verdict, for one object and for several.
 var verdicts = map[compare.Verdict]struct{ one, counted string }{ //nolint:gochecknoglobals // an immutable table
 	compare.Same:           {"the same", "the same"},
 	compare.Differs:        {"both change it, not alike in %s", "changed by both, not alike"},
@@ -111,16 +111,15 @@ var verdicts = map[compare.Verdict]struct{ one, counted string }{ //nolint:goche
 	compare.OnlyNewChanges: {"only the new policies change it: %s", "changed by the new policies only"},
 	compare.OnlyOldDenies:  {"only the old policies deny it", "denied by the old policies only"},
 	compare.OnlyNewDenies:  {"only the new policies deny it", "denied by the new policies only"},
-	compare.NotComparable:  {"not comparable", "not comparable: what a side makes of them is not known"},
+	compare.NotComparable:  {"not comparable", "not comparable: the result of a side is unknown"},
 }
 
-// Verdict says what the comparison of one object comes to, and in which requests, where that is not so in
-// all.
+// Verdict returns the verdict on one object, and the requests for which it holds if those are not all.
 func Verdict(r *compare.Result) string {
 	return strings.Replace(verdicts[r.Verdict].one, "%s", Plural(len(r.Fields), "field"), 1) + Requests(r)
 }
 
-// Requests says in which of several requests a verdict holds: ", on CREATE".
+// Requests returns the requests for which a verdict holds, if those are not all: ", on CREATE".
 func Requests(r *compare.Result) string {
 	if r.Everywhere {
 		return ""
@@ -132,8 +131,8 @@ func Requests(r *compare.Result) string {
 	return ", on " + strings.Join(names, " and ")
 }
 
-// Requested says what the request for a variant is, where that is not what any request is, and what is
-// missing: ", requested by alice, without ConfigMap shop/settings".
+// Requested says what is special about the request for a variant, and which objects are missing: ",
+// requested by alice, without ConfigMap shop/settings".
 func Requested(v *compare.Variant) string {
 	var out string
 	if u := v.Request.User; !u.Empty() {
@@ -151,7 +150,7 @@ func Requested(v *compare.Variant) string {
 	return out
 }
 
-// VerdictCounts are the numbers of objects with each verdict, and of variants. None of them is 0.
+// VerdictCounts returns the positive numbers of objects with each verdict, and of variants.
 func VerdictCounts(s *compare.Summary) []Count {
 	var out []Count
 	count := func(n int, text string) {
@@ -169,12 +168,12 @@ func VerdictCounts(s *compare.Summary) []Count {
 		count(v.Reordered, "of the variants that are the same have their init containers in another order")
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
 		count(v.Refused, "variants are left out: a server refuses what the old policies make of them, and the new ones make something else")
-		count(v.Unknown, "of the variants are not comparable: what a side makes of them is not known, or depends on a Secret (--show-secrets compares these)")
+		count(v.Unknown, "of the variants are not comparable: the result of a side is unknown, or depends on a Secret (--show-secrets compares these)")
 	}
 	return out
 }
 
-// SideRule is the rule of a side that wrote a field: "old: kyverno team-labels/add".
+// SideRule names the rule of a side that wrote a field: "old: kyverno team-labels/add".
 func SideRule(s compare.Side, rules [2]engine.RuleRef) string {
 	if rules[s] == (engine.RuleRef{}) {
 		return s.String() + ": no rule changes it"

@@ -1,5 +1,3 @@
-// This file shows on standard error how far a long run is.
-
 package wording
 
 import (
@@ -24,11 +22,11 @@ const (
 // MeterOptions tune a Meter.
 type MeterOptions struct {
 	Out io.Writer // standard error
-	// Terminal says that Out is one: a single line is then rewritten.
+	// Terminal says that Out is a terminal: a single line is then rewritten.
 	Terminal bool
-	// Width returns how many columns the terminal has at the time; nil stands for 80.
+	// Width returns the current number of columns of the terminal; nil stands for 80.
 	Width func() int
-	// Offline says that no server is asked, so that nothing waits for one.
+	// Offline says that no server is involved.
 	Offline bool
 }
 
@@ -91,8 +89,8 @@ func (m *Meter) Stop() {
 	}
 }
 
-// Listed sets how many objects of a resource have been read, and how many are left: a
-// negative number if the server does not say. What is read while Did counts is a part of that.
+// Listed sets how many objects of a resource have been read, and how many are left; negative if the server
+// does not say. It has no effect while Did counts.
 func (m *Meter) Listed(resource string, seen int, left int64) {
 	m.update(func(s *state) {
 		if s.done != "" {
@@ -108,8 +106,8 @@ func (m *Meter) Listed(resource string, seen int, left int64) {
 // Evaluated counts one more evaluated object.
 func (m *Meter) Evaluated() { m.update(func(s *state) { s.evaluated++ }) }
 
-// Did sets with how many of a number of things something was done, such as "objects verified".
-// It replaces what was shown before.
+// Did sets how many things of a number are done, such as "objects verified", and replaces what was shown
+// before.
 func (m *Meter) Did(what string, done, of int) {
 	m.update(func(s *state) {
 		if s.done != what {
@@ -119,11 +117,11 @@ func (m *Meter) Did(what string, done, of int) {
 	})
 }
 
-// WaitingFor sets what the run waits for until it has done more.
+// WaitingFor sets what the run waits for until it makes progress.
 func (m *Meter) WaitingFor(what string) { m.update(func(s *state) { s.waitingFor = what }) }
 
-// Waiting notes that a request waits from one time to another, for a limit of this program or of the server.
-// What several wait at the same time counts once.
+// Waiting notes that a request waits from one time to another for a limit of this program or of the server.
+// Overlapping waits count once.
 func (m *Meter) Waiting(from, to time.Time) {
 	m.update(func(s *state) {
 		if from.Before(s.waitedTo) {
@@ -145,7 +143,6 @@ func (m *Meter) update(state func(*state)) {
 	state(&m.state)
 }
 
-// draw writes the line.
 func (m *Meter) draw() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +174,7 @@ func (m *Meter) clear() {
 	}
 }
 
-// Beside returns a writer to the same terminal, which clears the line before it writes.
+// Beside returns a writer to the same terminal, which clears the line before each write.
 func (m *Meter) Beside(w io.Writer) io.Writer {
 	if m == nil || !m.options.Terminal {
 		return w
@@ -202,7 +199,7 @@ func (b beside) Write(p []byte) (int, error) {
 type state struct {
 	offline  bool
 	resource string // that is being read
-	// what is done with things that are known, as in "objects verified"; empty while objects are read
+	// what is counted, such as "objects verified"; empty while objects are read
 	done        string
 	since       time.Time // the first page of it
 	first, seen int       // objects of it by then, and by now
@@ -213,9 +210,8 @@ type state struct {
 	waitedTo    time.Time
 }
 
-// line returns the line, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s,
-// 1,000 objects evaluated at 800/s", the most important first. It leaves out the last parts, so
-// that the line fits into so many columns.
+// line returns the progress, such as "pods: 1,500 of 10,000 read, about 9s left, read at 900/s, 1,000
+// objects evaluated at 800/s", without the last parts if these do not fit into the columns.
 func (s *state) line(now time.Time, elapsed time.Duration, columns int) string {
 	var line string
 	for _, part := range s.parts(now, elapsed) {
@@ -232,7 +228,7 @@ func (s *state) line(now time.Time, elapsed time.Duration, columns int) string {
 	return line
 }
 
-// parts are those of the line, the most important first.
+// parts returns the parts of the line, the most important first.
 func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	var parts []string
 	switch {
@@ -267,8 +263,8 @@ func (s *state) parts(now time.Time, elapsed time.Duration) []string {
 	return parts
 }
 
-// toPrintable keeps the characters that a terminal shows in one column: names of resources
-// come from servers.
+// toPrintable keeps the characters that a terminal shows in one column: names of resources come from
+// servers.
 func toPrintable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'
@@ -280,7 +276,7 @@ func round(d time.Duration) string {
 	return max(d.Round(time.Second), time.Second).String()
 }
 
-// rate is how many there are in a second; 0 where that is not known.
+// rate returns how many there are per second; 0 if unknown.
 func rate(n int, in time.Duration) float64 {
 	if in <= 0 {
 		return 0

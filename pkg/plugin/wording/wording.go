@@ -1,5 +1,5 @@
-// Package wording writes names and counts for people, cells of tables, and words for a shell.
-// What it returns is not masked, and but for cells and words not escaped: the printers do that.
+// Package wording has names and counts for people, cells of tables, and words for a shell. Its strings are
+// not masked and, except cells and words, not escaped: the printers do that.
 package wording
 
 import (
@@ -36,8 +36,8 @@ func MergedRule(r evaluation.RuleSummary) string {
 	return Rule(r.Rule) + " (" + Plural(r.Parameters, "parameter") + ")"
 }
 
-// Trigger returns the name of what triggered a step, and the rules that change that in the same run:
-// "ConfigMap shop/b, as changed by labels/add".
+// Trigger names the trigger of a step, and the rules that change it in the same run: "ConfigMap shop/b, as
+// changed by labels/add".
 func Trigger(s *engine.Step) string {
 	if len(s.TriggerChangedBy) == 0 {
 		return s.Trigger.String()
@@ -50,7 +50,7 @@ func Policy(r engine.RuleRef) string {
 	return Rule(engine.RuleRef{Dialect: r.Dialect, Policy: r.Policy})
 }
 
-// Kind returns the kind of an object as its own name has it: "apps/Deployment".
+// Kind returns the kind of an object with its group: "apps/Deployment".
 func Kind(k engine.ObjectKey) string {
 	if k.Of != (engine.Maker{}) {
 		return Kind(engine.ObjectKey{GroupKind: k.GroupKind}) + " of " + Kind(k.Place())
@@ -58,8 +58,8 @@ func Kind(k engine.ObjectKey) string {
 	return strings.TrimSuffix(engine.ObjectKey{GroupKind: k.GroupKind, Subresource: k.Subresource}.String(), " ")
 }
 
-// ResourceName returns an object's name as `kubectl -o name` prints it:
-// "deployment.apps/web", without the namespace. What would be created for it is "pod of deployment.apps/web".
+// ResourceName returns an object's name as `kubectl -o name` prints it, without the namespace:
+// "deployment.apps/web". An object that would be created for it is "pod of deployment.apps/web".
 func ResourceName(k engine.ObjectKey) string {
 	if k.Of != (engine.Maker{}) {
 		return strings.ToLower(k.Kind) + " of " + ResourceName(k.Place())
@@ -71,8 +71,8 @@ func ResourceName(k engine.ObjectKey) string {
 	return kind + "/" + k.Name
 }
 
-// Counts returns the sentence that ends the formats for people: how many objects were
-// evaluated and would change, and what went otherwise.
+// Counts returns the last sentence of the formats for people: how many objects were evaluated and would
+// change, and the exceptions.
 func Counts(s evaluation.Summary) string {
 	var b strings.Builder
 	if s.Objects == 0 {
@@ -115,7 +115,7 @@ func Counts(s evaluation.Summary) string {
 	return b.String()
 }
 
-// Fields counts the fields of a change, and apart the annotation that says what they are: "3 fields and 1
+// Fields counts changed fields, and separately the annotations that record them: "3 fields and 1
 // annotation".
 func Fields(fields []engine.FieldChange) string {
 	counted, noted := engine.SplitRecords(fields)
@@ -132,7 +132,7 @@ func records(n int) string {
 	return " and " + Number(n) + " annotations"
 }
 
-// canary says how a run was kept to some of the objects.
+// canary says how a run was restricted to some objects.
 func canary(c *evaluation.Canary) string {
 	text := ""
 	if c != nil && c.Percent > 0 {
@@ -144,7 +144,7 @@ func canary(c *evaluation.Canary) string {
 	return text
 }
 
-// Restarts returns a sentence on what a run would restart, and "" where that is nothing.
+// Restarts returns a sentence on the Pods that a run would restart, or "".
 func Restarts(r evaluation.Restarts) string {
 	var parts []string
 	if r.Pods > 0 {
@@ -160,7 +160,7 @@ func Restarts(r evaluation.Restarts) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// SetBack returns a sentence on the changed objects that kubectl apply will set back, and "" for none.
+// SetBack returns a sentence on the changed objects that kubectl apply will set back, or "".
 func SetBack(objects int) string {
 	if objects == 0 {
 		return ""
@@ -168,12 +168,11 @@ func SetBack(objects int) string {
 	return "kubectl apply will set back changes of " + Plural(objects, "object") + ": change the manifests too."
 }
 
-// Source says what keeps objects, and where they are described.
+// Source says what manages objects, and where they are described.
 func Source(by, source string) string { return by + ": " + source }
 
-// Brief returns the text of an error without what is particular to one object, if the
-// error can tell them apart, so that many objects have the same. It is "no reason
-// given" for nil.
+// Brief returns the message of an error without what is particular to one object, if the error can tell, so
+// that many objects share it. It is "no reason given" for nil.
 func Brief(err error) string {
 	var b interface{ Brief() string }
 	switch {
@@ -185,7 +184,7 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// Number returns a number that is not negative with commas between thousands: "10,000".
+// Number formats a number that is not negative with commas between thousands: "10,000".
 func Number(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)
@@ -193,12 +192,12 @@ func Number(n int) string {
 	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
 }
 
-// Cell returns a string for a cell of a table: on one line, escaped, and "-" where it is empty.
+// Cell returns a string as a cell of a table: one escaped line, or "-" if empty.
 func Cell(text string) string {
 	return cmp.Or(redact.EscapeLine(strings.Join(strings.Fields(text), " ")), "-")
 }
 
-// Table returns rows whose columns stand in line, each string escaped and on one line.
+// Table aligns the columns of rows, with each string escaped and on one line.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0) // spaces between columns
@@ -213,11 +212,11 @@ func Table(rows [][]string) string {
 	return b.String()
 }
 
-// manyNamespaces are more than are named one by one.
+// manyNamespaces is the maximum number of namespaces that are listed by name.
 const manyNamespaces = 10
 
-// Namespaces names the namespaces of a run: "namespace shop", "namespaces bank, shop", "12 namespaces"; none
-// are "all namespaces".
+// Namespaces describes the namespaces of a run: "namespace shop", "namespaces bank, shop", "12 namespaces",
+// or without names "all namespaces".
 func Namespaces(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -230,8 +229,7 @@ func Namespaces(names []string) string {
 	return "namespaces " + strings.Join(names, ", ")
 }
 
-// Plural returns "1 object" or "2 objects", "1 policy" or "2 policies". The noun is a
-// regular English one.
+// Plural returns "1 object" or "2 objects", "1 policy" or "2 policies", for a regular noun.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -254,11 +252,11 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// plainBytes are those of a word that mean themselves to every shell.
+// plainBytes have no special meaning to any shell.
 const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@+:,./-"
 
-// ShellQuote makes a word safe to paste into a POSIX shell. What a terminal cannot show is
-// left to printf, so that the shell gets it as it is; line breaks at the end are lost to it.
+// ShellQuote makes a word safe to paste into a POSIX shell. Characters that a terminal cannot show are
+// passed to printf, so that the shell gets them unchanged; line breaks at the end are lost.
 func ShellQuote(word string) string {
 	switch {
 	case word != redact.EscapeLine(word):
@@ -269,7 +267,7 @@ func ShellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// printed is a word that printf puts together, of bytes in octal.
+// printed returns a word that printf puts together from bytes in octal.
 func printed(word string) string {
 	var b strings.Builder
 	for i := range len(word) {
@@ -282,7 +280,7 @@ func printed(word string) string {
 	return `"$(printf '` + b.String() + `')"`
 }
 
-// Reason is why something was not done, and with which objects.
+// Reason is why something was not done, and to which objects.
 type Reason struct {
 	Text  string // that of the first object; without its name where there are others
 	Count int
@@ -290,7 +288,7 @@ type Reason struct {
 	Lines []string           // what is said of each of them, for who adds it
 }
 
-// FewNamed is how many objects a Reason names.
+// FewNamed is the maximum number of objects that a Reason names.
 const FewNamed = 3
 
 // Add counts an object.
@@ -300,7 +298,7 @@ func (r *Reason) Add(key engine.ObjectKey) {
 	}
 }
 
-// Objects returns how many there are, and the names of the first: "2 objects: ConfigMap shop/a, ConfigMap
+// Objects returns the number of objects and the names of the first: "2 objects: ConfigMap shop/a, ConfigMap
 // shop/b".
 func (r *Reason) Objects() string { return Plural(r.Count, "object") + ": " + r.Names() }
 
@@ -312,8 +310,8 @@ func (r *Reason) Names() string {
 	return engine.FewOf(r.First, r.Count)
 }
 
-// Reasons groups objects by why something was not done with them: strings are alike if they differ in
-// the name of the object alone. The zero value has none.
+// Reasons groups objects by why something was not done to them: reasons are alike if they differ only in the
+// name of the object. The zero value is empty.
 type Reasons struct {
 	all   []*Reason
 	known map[string]*Reason // by text without the name
@@ -340,9 +338,9 @@ func (r *Reasons) Add(key engine.ObjectKey, text string) *Reason {
 // All returns the reasons in the order in which they came up.
 func (r *Reasons) All() []*Reason { return r.all }
 
-// WithoutName returns a string about an object with "..." in the place of its name, where the text
-// quotes it, or has its namespace, its kind or a slash before it; and so for its namespace, that of other
-// objects too. What stands by itself may be another word.
+// WithoutName replaces the name of an object in a string by "...", where it is quoted or follows its
+// namespace, its kind or a slash, and likewise its namespace, also with other objects. A name by itself may
+// be another word.
 func WithoutName(text string, key engine.ObjectKey) string {
 	if name := key.Name; name != "" && strings.Contains(text, name) {
 		names := []string{`"` + name + `"`, `"..."`, `'` + name + `'`, `'...'`}
@@ -366,7 +364,7 @@ func WithoutName(text string, key engine.ObjectKey) string {
 	return text
 }
 
-// replaceWord replaces a word where no other letter of a name follows or precedes it.
+// replaceWord replaces a word that is not a part of a longer name.
 func replaceWord(text, word, by string) string {
 	var b strings.Builder
 	for {

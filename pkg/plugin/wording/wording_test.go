@@ -56,11 +56,11 @@ func TestConclusionOfWhatIsTheSame(t *testing.T) {
 	idle := compare.Exercise{}
 	busy := compare.Exercise{Outcomes: map[engine.Outcome]int{engine.Changed: 1}}
 	for want, s := range map[string]compare.Summary{
-		"SAME: both policy sets do the same to 2 objects, and each rule was exercised.":                                                           {Conclusion: compare.AllSame, Counts: compare.Counts{Objects: 2}, Rules: [2][]compare.Exercise{{busy}, {busy}}},
-		"SAME AS FAR AS TESTED: both policy sets do the same to 2 objects and 5 variants; of 3 variants it is not known.":                         {Conclusion: compare.SameAsTested, Counts: compare.Counts{Objects: 2}, Variants: compare.VariantSummary{Compared: 8, Unknown: 3}, Rules: [2][]compare.Exercise{{busy}, {busy}}},
-		"SAME AS FAR AS TESTED: both policy sets do the same to 1 object; of 1 variant it is not known, and not each derived rule was exercised.": {Conclusion: compare.SameAsTested, Counts: compare.Counts{Objects: 1}, Variants: compare.VariantSummary{Compared: 1, Unknown: 1}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
-		"SAME AS FAR AS TESTED: both policy sets do the same to 8 variants, but not each derived rule was exercised.":                             {Conclusion: compare.SameAsTested, Variants: compare.VariantSummary{Compared: 8}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
-		"NOT EXERCISED: no rule changed any of 8 variants.":                                                                                       {Conclusion: compare.NotExercised, Variants: compare.VariantSummary{Compared: 8, Unknown: 8}, Rules: [2][]compare.Exercise{{idle}, {idle}}},
+		"SAME: both policy sets do the same to 2 objects, and each rule was exercised.":                                                          {Conclusion: compare.AllSame, Counts: compare.Counts{Objects: 2}, Rules: [2][]compare.Exercise{{busy}, {busy}}},
+		"SAME AS FAR AS TESTED: both policy sets do the same to 2 objects and 5 variants; it is unknown for 3 variants.":                         {Conclusion: compare.SameAsTested, Counts: compare.Counts{Objects: 2}, Variants: compare.VariantSummary{Compared: 8, Unknown: 3}, Rules: [2][]compare.Exercise{{busy}, {busy}}},
+		"SAME AS FAR AS TESTED: both policy sets do the same to 1 object; it is unknown for 1 variant, and not each derived rule was exercised.": {Conclusion: compare.SameAsTested, Counts: compare.Counts{Objects: 1}, Variants: compare.VariantSummary{Compared: 1, Unknown: 1}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
+		"SAME AS FAR AS TESTED: both policy sets do the same to 8 variants, but not each derived rule was exercised.":                            {Conclusion: compare.SameAsTested, Variants: compare.VariantSummary{Compared: 8}, Rules: [2][]compare.Exercise{{busy}, {idle}}},
+		"NOT EXERCISED: no rule changed any of 8 variants.":                                                                                      {Conclusion: compare.NotExercised, Variants: compare.VariantSummary{Compared: 8, Unknown: 8}, Rules: [2][]compare.Exercise{{idle}, {idle}}},
 	} {
 		if got := wording.Conclusion(&s); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -277,7 +277,7 @@ func TestComparisonTellsAll(t *testing.T) {
 	for _, want := range []string{
 		"DIFFERENT: the two policy sets differ on 3 of 5 objects and 35 of 200 variants.",
 		"policies/broken.yaml:3: no such field", "1 error in policies or in what was read",
-		"the same 1 changed by both, not alike 3 not comparable: what a side makes of them is not known 1 variants compared, of 1 kind: the two policy sets differ on 35 200",
+		"the same 1 changed by both, not alike 3 not comparable: the result of a side is unknown 1 variants compared, of 1 kind: the two policy sets differ on 35 200",
 		"old kyverno team-labels/add policies/labels.yaml:3 4 0 4 0",
 		"Not exercised: missing is an object that no condition holds it back from Held back on 2: the label tier is not web",
 		"ConfigMap shop/settings-0 and 2 more ! both change it, not alike in 1 field",
