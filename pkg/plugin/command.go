@@ -42,8 +42,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Main runs the program for the process's arguments, the program's own name first, and returns its exit code.
-// A signal, and the limit of memory, end the process if the program does not end soon.
+// Main runs the program with the process's arguments, its own name first, and returns its exit code. A
+// signal or the memory limit ends the process if the program does not end soon.
 func Main(argv []string, streams genericiooptions.IOStreams) int {
 	transport.GuardDefault()
 	watched, unwatch := limit.Watch(context.Background(), process.SetMemoryLimit())
@@ -58,8 +58,7 @@ func Main(argv []string, streams genericiooptions.IOStreams) int {
 	return Run(ctx, NewCommand(name, streams, interrupts), argv[1:], streams)
 }
 
-// Run executes a command of NewCommand with arguments, prints the error it ends
-// with, and returns the exit code.
+// Run executes a command of NewCommand, prints the error that it ends with, and returns the exit code.
 func Run(ctx context.Context, c *cobra.Command, args []string, streams genericiooptions.IOStreams) int {
 	c.SetArgs(args)
 	called, err := c.ExecuteContextC(ctx)
@@ -74,7 +73,7 @@ func Run(ctx context.Context, c *cobra.Command, args []string, streams genericio
 	return process.CodeOf(err)
 }
 
-// NewCommand is the root command. Name is how help and errors call the program; interrupts may be nil.
+// NewCommand returns the root command; name is what help and errors call the program. Interrupts may be nil.
 func NewCommand(name string, streams genericiooptions.IOStreams,
 	interrupts *write.Interrupts,
 ) *cobra.Command {
@@ -146,7 +145,7 @@ func NewCommand(name string, streams genericiooptions.IOStreams,
 	return c
 }
 
-// flagError adds to the error of a flag what was probably meant, and where the flags are described.
+// flagError adds a suggestion, and a pointer to the help, to the error of a flag.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	hint := ""
@@ -162,7 +161,7 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s\nSee '%s --help'", err, hint, c.CommandPath())
 }
 
-// takePolicies has a command take the files in front of its arguments for policies.
+// takePolicies makes a command treat the files in front of its arguments as policies.
 func takePolicies(c *cobra.Command) {
 	check, run := c.Args, c.RunE
 	if check == nil {
@@ -178,7 +177,7 @@ func takePolicies(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error { return run(c, rest) }
 }
 
-// startLog has klog write to what factory.LogTo sets, at a level of -v; level 0 logs nothing.
+// startLog makes klog write to the writer of factory.LogTo at a level of -v; level 0 logs nothing.
 func startLog(level int) error {
 	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(fs)
@@ -198,12 +197,11 @@ func startLog(level int) error {
 // paragraph matches the blank that kubectl's help puts in front of each paragraph but the first.
 var paragraph = regexp.MustCompile(`(?m)^ (\S)`)
 
-// maxBrief bounds the lines of what -h prints.
-const maxBrief = 40
+const maxBrief = 40 // lines of the help that -h prints
 
-// correctHelp corrects what kubectl's help template gets wrong: one line knows the first word of
-// a command's name alone, and paragraphs begin with a blank. Of a long help, -h prints the most important
-// part: no flag has this shorthand, and for that pflag asks for help without setting --help.
+// correctHelp works around faults of kubectl's help template: one line shows only the first word of the
+// program's name, and paragraphs begin with a blank. It also makes -h print only the most important part of
+// a long help: no flag has this shorthand, so pflag asks for help without setting --help.
 func correctHelp(root *cobra.Command, name string) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -227,11 +225,11 @@ func correctHelp(root *cobra.Command, name string) {
 	})
 }
 
-// isBrief reports whether help was asked for with -h: Help has no arguments, and --help is set.
+// isBrief reports whether help was requested with -h: the command help passes no arguments, and --help is
+// set.
 func isBrief(c *cobra.Command, args []string) bool { return len(args) > 0 && !c.Flag("help").Changed }
 
-// printBrief prints the most important part of the help of a command that has flags: usage, three examples,
-// and a line for each common flag.
+// printBrief prints the usage, three examples and the common flags of a command, one line each.
 func printBrief(out io.Writer, c *cobra.Command) {
 	examples := strings.Split(strings.TrimRight(c.Example, " \n"), "\n  \n")
 	common := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
@@ -248,8 +246,7 @@ func printBrief(out io.Writer, c *cobra.Command) {
 		common.FlagUsages(), c.CommandPath())
 }
 
-// newOptionsCommand prints the flags that choose a cluster, which the help of the
-// other commands leaves out as kubectl's does.
+// newOptionsCommand prints the global flags, which the help of other commands leaves out, as in kubectl.
 func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "options",
@@ -270,10 +267,9 @@ func newOptionsCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return c
 }
 
-// displayName is how the program was called, for help and errors. kubectl runs a
-// plugin by its absolute path, and leaves the shell's `_` variable, which names
-// the command that was typed, pointing to kubectl. File names follow kubectl's
-// rule: a dash starts a sub-command and an underscore stands for a dash.
+// displayName returns what help and errors call the program. kubectl runs a plugin by its absolute path and
+// leaves the shell's `_` variable, the command that was typed, pointing to kubectl. File names follow
+// kubectl's rule: a dash starts a sub-command and an underscore stands for a dash.
 func displayName(argv0, typed string) string {
 	base := commandName(argv0)
 	called, isPlugin := strings.CutPrefix(base, "kubectl-")
@@ -287,13 +283,13 @@ func commandName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".exe")
 }
 
-// topic is a heading of the help, and the flags below it in their order.
+// topic is a heading of the help with its flags in order.
 type topic struct {
 	title string
 	flags []string
 }
 
-// topics hold every flag of every command. Those that most runs need come first.
+// topics lists every flag of every command, the most common first.
 var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Common options", []string{
 		"policy", "from-cluster", "with", "to", "filename", "all-namespaces", "namespaces", "all", "selector",
@@ -327,7 +323,7 @@ var topics = []topic{ //nolint:gochecknoglobals // an immutable table
 	{"Requests to the server", []string{"max-clusters-at-once", "chunk-size", "kube-api-qps", "kube-api-burst"}},
 }
 
-// topicOf returns the topic of a flag, and its place in it; the last topic if it has none.
+// topicOf returns the topic of a flag and its position there; the last topic for an unlisted flag.
 func topicOf(flag string) (int, int) {
 	for i := range topics {
 		if at := slices.Index(topics[i].flags, flag); at >= 0 {
@@ -337,7 +333,7 @@ func topicOf(flag string) (int, int) {
 	return len(topics) - 1, len(flag)
 }
 
-// printHelp prints the help of a command without sub-commands: kubectl's, with the flags by topic.
+// printHelp prints the help of a command without sub-commands: kubectl's, with the flags grouped by topic.
 func printHelp(out io.Writer, c *cobra.Command, root string) {
 	fmt.Fprintf(out, "%s\n\n", paragraph.ReplaceAllString(strings.TrimSpace(c.Long), "$1"))
 	if c.HasExample() {
@@ -348,7 +344,7 @@ func printHelp(out io.Writer, c *cobra.Command, root string) {
 	fmt.Fprintf(out, "Usage:\n  %s [options]\n\nUse \"%s options\" for a list of global command-line options (applies to all commands).\n", c.UseLine(), root)
 }
 
-// printFlags prints flags below their topics, one below the other.
+// printFlags prints the flags of each topic below its title.
 func printFlags(out io.Writer, flags *pflag.FlagSet) {
 	limit, err := term.GetWordWrapperLimit()
 	if err != nil {

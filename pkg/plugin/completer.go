@@ -1,6 +1,3 @@
-// This file completes command lines with what only the cluster, the
-// kubeconfig or the policies know.
-
 package plugin
 
 import (
@@ -27,8 +24,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// completer completes what only the cluster, the kubeconfig or the policies know. It returns
-// nothing on errors.
+// completer completes names that only the cluster, the kubeconfig or the policies know. It returns nothing
+// on errors.
 type completer struct {
 	config *genericclioptions.ConfigFlags
 }
@@ -55,7 +52,7 @@ func (x completer) below(parent *cobra.Command) {
 		complete(c, "for",
 			cobra.FixedCompletions(
 				[]string{string(permission.Preview), string(permission.Explain), string(permission.Apply)}, nothing))
-		// whose help, or type, lists their values
+		// their help or type lists the values
 		for _, name := range []string{"output", "group-by", "report", "color"} {
 			complete(c, name, listedValues(name))
 		}
@@ -98,12 +95,12 @@ func complete(c *cobra.Command, name string, values cobra.CompletionFunc) {
 	}
 }
 
-// special are characters that a shell acts on, some of which it expands when it completes:
-// compgen, which completes with older versions of cobra, does.
+// special has the characters that a shell acts on. compgen, which completes with older versions of cobra,
+// expands some of them.
 const special = "`$\"'\\;&|<>(){}[]*?!#^"
 
-// harmless leaves out what does not begin as it was typed, names with control characters, and those that a
-// shell would take for more than a word: they come from clusters and files.
+// harmless drops values without the typed prefix, names with control characters, and names that a shell
+// would not take as one word: they come from clusters and files.
 func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		out, directive := values(c, args, begun)
@@ -115,8 +112,8 @@ func harmless(values cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// listedValues completes the values that the help of a flag lists. One that ends with "=" is
-// followed by a file or by what only the user knows.
+// listedValues completes the values that the help of a flag lists. A value that ends with "=" is followed by
+// a file or by something that only the user knows.
 func listedValues(name string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if format, _, more := strings.Cut(begun, "="); more {
@@ -153,8 +150,8 @@ func listed(c *cobra.Command, name string) []string {
 	return values
 }
 
-// runs are the IDs of those that history lists, the latest first. Journals that are
-// kept elsewhere are files, and so is anything that begins no ID. Objects follow.
+// runs completes the IDs that history lists, the latest first, or the file of a journal kept elsewhere; then
+// objects.
 func (x completer) runs(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return x.objects(c, args, begun)
@@ -162,7 +159,7 @@ func (x completer) runs(c *cobra.Command, args []string, begun string) ([]string
 	return ofRuns(begun, func(r *journal.Run) string { return r.ID })
 }
 
-// ofRuns are the names of the runs that have one, or else files.
+// ofRuns returns the names of the runs that have one, or else completes files.
 func ofRuns(begun string, name func(*journal.Run) string) ([]string, cobra.ShellCompDirective) {
 	directory, err := journal.Directory()
 	if err != nil {
@@ -186,7 +183,7 @@ func ofRuns(begun string, name func(*journal.Run) string) ([]string, cobra.Shell
 
 const nothing = cobra.ShellCompDirectiveNoFileComp
 
-// namespaces are those that the user may list.
+// namespaces completes the namespaces that the user may list.
 func (x completer) namespaces(c *cobra.Command, _ []string,
 	begun string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -197,10 +194,9 @@ func (x completer) namespaces(c *cobra.Command, _ []string,
 	return names(c.Context(), client, engine.Selection{Version: "v1", Kind: "Namespace"}, begun), nothing
 }
 
-// maxCompletions is the maximum number of names.
 const maxCompletions = 500
 
-// names are those of objects.
+// names returns the distinct names of a selection's objects.
 func names(ctx context.Context, client *cluster.Client, s engine.Selection, begun string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -220,7 +216,7 @@ func (x completer) client() (*cluster.Client, error) {
 	return cluster.New(x.config, cluster.Options{ReadOnly: true})
 }
 
-// ofConfig completes the names of one sort that the kubeconfig has.
+// ofConfig completes names from the kubeconfig.
 func (x completer) ofConfig(names func(*clientcmdapi.Config) iter.Seq[string]) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		raw, err := x.config.ToRawKubeConfigLoader().RawConfig()
@@ -235,7 +231,7 @@ func contexts(c *clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Cont
 func clusters(c *clientcmdapi.Config) iter.Seq[string] { return maps.Keys(c.Clusters) }
 func users(c *clientcmdapi.Config) iter.Seq[string]    { return maps.Keys(c.AuthInfos) }
 
-// severalContexts are the same for --contexts, whose values may be joined by commas, and all.
+// severalContexts completes --contexts: names joined by commas, or all.
 func (x completer) severalContexts(c *cobra.Command, args []string,
 	begun string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -243,7 +239,7 @@ func (x completer) severalContexts(c *cobra.Command, args []string,
 	return append(out, factory.AllContexts), directive
 }
 
-// several completes the last of values that are joined by commas.
+// several completes the last of comma-separated values.
 func several(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before := begun[:strings.LastIndex(begun, ",")+1]
@@ -255,8 +251,7 @@ func several(values cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// rules are those of the policies that are on the command line already, the
-// policies that have several rules among them.
+// rules completes the policies that the command line already names, and their rules.
 func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	paths, err := c.Flags().GetStringArray("policy")
 	if err != nil {
@@ -287,8 +282,7 @@ func (x completer) rules(c *cobra.Command, _ []string, _ string) ([]string, cobr
 	return engine.Distinct(out), nothing
 }
 
-// objects completes TYPE, and behind a slash the names of its objects in the
-// namespace that is on the command line.
+// objects completes TYPE, and after a slash the names of its objects in the namespace of the command line.
 func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	typed, name, named := strings.Cut(begun, "/")
 	if !named {
@@ -320,8 +314,7 @@ func (x completer) objects(c *cobra.Command, _ []string, begun string) ([]string
 	return out, nothing
 }
 
-// types are the resources that can be listed, with their group where another
-// one has the same name.
+// types returns the listable resources, with their group if an earlier one has the same name.
 func (x completer) types(c *cobra.Command) []string {
 	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 	defer cancel()

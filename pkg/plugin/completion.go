@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 )
 
-// kubectlCompletion is what kubectl runs to complete the arguments of a plugin
+// kubectlCompletion is the script that kubectl runs to complete the arguments of a plugin
 // (k8s.io/kubectl/pkg/cmd/plugin_completion.go).
 const kubectlCompletion = `#!/usr/bin/env sh
 # kubectl runs this to complete "kubectl mutate ...". To install it, put it on the
@@ -18,7 +18,7 @@ const kubectlCompletion = `#!/usr/bin/env sh
 exec kubectl mutate __complete "$@"
 `
 
-// NewCompletionCommand prints what makes a shell complete command lines.
+// NewCompletionCommand prints a completion script.
 func NewCompletionCommand(name string, streams genericiooptions.IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion kubectl|bash|zsh|fish|powershell",

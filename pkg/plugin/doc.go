@@ -1,8 +1,7 @@
-// Package plugin is the command line of kubectl mutate.
+// Package plugin is the command line of kubectl mutate: the root command, its help and completion.
 //
-// Each command has a file with the same three parts: its Flags hold what was typed,
-// those that commands share as package flags has them; ToOptions turns them into
-// what is needed, with package factory; and Options.Run hands the work to the packages
-// that do it, which know neither flags nor terminals nor the process. The
-// result becomes an exit code in exit.go alone.
+// Each command is a package with three parts: Flags hold what was typed, the shared ones from package flags;
+// ToOptions opens what the run needs, with package factory; and Options.Run calls the packages that do the
+// work, which know neither flags nor terminals nor the process. Package process turns the result into an
+// exit code.
 package plugin

@@ -15,17 +15,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// VersionInfo is what -o json and -o yaml print of the program.
+// VersionInfo is the output of version -o json and -o yaml.
 type VersionInfo struct {
 	Version   string `json:"version"`
 	Commit    string `json:"commit,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Languages are those of the policies that this build reads.
+	// Languages lists the policy languages that this build reads.
 	Languages []string `json:"languages"`
 }
 
-// versionInfo reads it from the build.
 func versionInfo() VersionInfo {
 	info := VersionInfo{
 		Version: process.Release(), Commit: process.Commit(), GoVersion: runtime.Version(),
@@ -37,7 +36,7 @@ func versionInfo() VersionInfo {
 	return info
 }
 
-// String returns it as a line.
+// String returns the version on one line.
 func (v VersionInfo) String() string {
 	line := v.Version
 	if v.Commit != "" {
@@ -46,7 +45,6 @@ func (v VersionInfo) String() string {
 	return fmt.Sprintf("kubectl-mutate %s %s %s", line, v.GoVersion, v.Platform)
 }
 
-// print writes it as a line, or in a format.
 func (v VersionInfo) print(out io.Writer, format string) error {
 	switch format {
 	case "":

@@ -1,5 +1,4 @@
-// Package file writes files that replace others in one step, when they are complete, and temporary ones that
-// nobody else can read.
+// Package file replaces files in one step once they are complete, and checks who can write to a file.
 package file
 
 import (
@@ -16,20 +15,19 @@ import (
 	"strings"
 )
 
-// The modes of new files, less the umask. Reports and metrics are for others: the agent that
-// collects them runs as another user.
+// The modes of new files, less the umask. Reports and metrics are shared: the agent that collects them runs
+// as another user.
 const (
 	Shared  fs.FileMode = 0o644
 	Private fs.FileMode = 0o600
 )
 
-// temporary begins the names of incomplete files. They do not contain the name of the file,
-// which may be as long as the file system allows.
+// temporary is the prefix of incomplete files. The rest of their name is random: that of the file may
+// already be as long as the file system allows.
 const temporary = ".kubectl-mutate-"
 
-// File is written piece by piece, under a temporary name in the same directory. Commit
-// gives it its name in one step. A device or a pipe is written to directly. Its errors
-// are *fs.PathError with the path that New was called with.
+// File is written piece by piece, under a temporary name in the same directory; Commit renames it. Devices
+// and pipes are written to directly. Its errors are *fs.PathError with the path given to New.
 type File struct {
 	path string
 	mode fs.FileMode
@@ -41,8 +39,8 @@ type File struct {
 	ended  bool
 }
 
-// New returns a File, or an error if it cannot be written. It leaves nothing behind. The
-// mode is that of the committed file, also if it replaces one with another.
+// New returns a File, or an error if it cannot be written. It leaves nothing behind. The committed file has
+// the given mode even if it replaces another.
 func New(path string, mode fs.FileMode) (*File, error) {
 	f := &File{path: path, place: path, mode: mode}
 	info, err := os.Stat(path)
@@ -62,7 +60,7 @@ func New(path string, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// probe finds out whether the file can be written, and what the umask leaves of its mode.
+// probe checks that the file can be written, and applies the umask to its mode.
 func (f *File) probe() error {
 	probe, err := f.create(f.mode)
 	if err != nil {
@@ -101,8 +99,7 @@ func (f *File) open() (err error) {
 	return err
 }
 
-// create creates a file in the same directory, since renaming does not cross file
-// systems.
+// create creates a file in the same directory, since renaming does not cross file systems.
 func (f *File) create(mode fs.FileMode) (*os.File, error) {
 	for {
 		name := filepath.Join(filepath.Dir(f.place), temporary+rand.Text())
@@ -113,8 +110,8 @@ func (f *File) create(mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// Commit closes the file and gives it its name, also if nothing was written. If that
-// fails, what was there before still is, and nothing else.
+// Commit closes and renames the file, even if nothing was written. On an error, only the previous file is
+// left.
 func (f *File) Commit() error {
 	if err := f.open(); err != nil {
 		return f.failed(err)
@@ -156,14 +153,13 @@ func (f *File) Discard() error {
 
 var _ io.Writer = (*File)(nil)
 
-// Check returns an error, a *fs.PathError, if NewRegular would fail as things are. It leaves
-// nothing behind.
+// Check returns the *fs.PathError with which NewRegular would fail now. It leaves nothing behind.
 func Check(path string, mode fs.FileMode) error {
 	_, err := NewRegular(path, mode)
 	return err
 }
 
-// Replace writes a whole file, or leaves what was there. It fails where NewRegular does. The error is a
+// Replace writes a whole file, or leaves the previous one. It fails where NewRegular does, with a
 // *fs.PathError.
 func Replace(path string, mode fs.FileMode, text []byte) error {
 	f, err := NewRegular(path, mode)
@@ -176,7 +172,7 @@ func Replace(path string, mode fs.FileMode, text []byte) error {
 	return f.Commit()
 }
 
-// Rewrite is Replace for a file that is there, which keeps its mode whatever the umask is.
+// Rewrite is Replace for an existing file, which keeps its mode whatever the umask is.
 func Rewrite(path string, text []byte) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -193,8 +189,8 @@ func Rewrite(path string, text []byte) error {
 	return f.Commit()
 }
 
-// NewRegular is New for a file that is read later: it fails for a device or a pipe, and for a link, since it
-// is to replace nothing that its path does not name.
+// NewRegular is New for a file that is read later: it fails for devices, pipes and links, so that it
+// replaces only what its path names.
 func NewRegular(path string, mode fs.FileMode) (*File, error) {
 	f, err := New(path, mode)
 	if err != nil {
@@ -211,8 +207,8 @@ func NewRegular(path string, mode fs.FileMode) (*File, error) {
 	return f, nil
 }
 
-// isStream reports whether a path names a file that this process has open already. It
-// may be a regular file to which others write as well.
+// isStream reports whether a path names an open file of this process. It may be a regular file that others
+// write to as well.
 func isStream(path string) bool {
 	path = filepath.ToSlash(filepath.Clean(path))
 	return slices.Contains([]string{"/dev/stdout", "/dev/stderr"}, path) ||
@@ -222,8 +218,8 @@ func isStream(path string) bool {
 // maxLinks is more than an operating system follows.
 const maxLinks = 255
 
-// behind returns what a path leads to. Unlike filepath.EvalSymlinks it also follows a
-// link to a file that does not exist yet.
+// behind returns the target of a path. Unlike filepath.EvalSymlinks it also follows a link to a missing
+// file.
 func behind(path string) string {
 	for range maxLinks {
 		target, err := os.Readlink(path)
@@ -239,7 +235,7 @@ func behind(path string) string {
 	return path
 }
 
-// failed returns an error with the path of the file, and not with its temporary name.
+// failed returns an error with the path of the file instead of its temporary name.
 func (f *File) failed(err error) error {
 	if err == nil {
 		return nil
@@ -260,13 +256,13 @@ func cause(err error) error {
 	return err
 }
 
-// longestName leaves room for what is put before and behind a name: file systems take 255 bytes.
+// longestName leaves room for a prefix and a suffix: file systems take 255 bytes.
 const longestName = 200
 
 // notInNames matches what some file systems do not allow in a name.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// Place returns the absolute path of a file with its links followed, as far as that is there.
+// Place returns the absolute path of a file with its links followed as far as it exists.
 func Place(path string) string {
 	if followed, err := filepath.EvalSymlinks(path); err == nil {
 		path = followed
@@ -277,7 +273,7 @@ func Place(path string) string {
 	return path
 }
 
-// Inside reports whether a file is in one of some directories, or beside one of some files, with links
+// Inside reports whether a file is in one of some directories, or next to one of some files, with links
 // followed.
 func Inside(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
@@ -286,7 +282,7 @@ func Inside(path string, roots []string) bool {
 	})
 }
 
-// DirectoryOf returns a directory itself, and of anything else the directory that it is in.
+// DirectoryOf returns the path of a directory unchanged, and the directory of any other file.
 func DirectoryOf(path string) string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return path
@@ -294,22 +290,21 @@ func DirectoryOf(path string) string {
 	return filepath.Dir(path)
 }
 
-// PlainName returns a name for a file that contains a string, such as the name of a context: without what
+// PlainName returns a string, such as the name of a context, for use in a file name: without characters that
 // some file systems do not allow, and not too long.
 func PlainName(s string) string {
 	s = cmp.Or(strings.Trim(notInNames.ReplaceAllString(s, "-"), ".-"), "cluster")
 	return s[:min(len(s), longestName)]
 }
 
-// foreignError reports that a file may hold what another user has put there: why, and which command makes it
-// one's own.
+// foreignError reports why another user may have written a file, and the command that makes it one's own.
 func foreignError(why, do string) error {
 	return errors.New(why + ", so that what it would write may not be what you saw; look at it, and if you trust it: " + do)
 }
 
-// CheckOwner returns an error if another user owns an open file or directory, or can write to
-// it. The superuser is trusted, and may use the files of all users. Where files have
-// no such owners and modes it returns nil.
+// CheckOwner returns an error if another user owns an open file or directory, or can write to it. The
+// superuser is trusted, and may use everybody's files. Where files have no such owners and modes it returns
+// nil.
 func CheckOwner(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -318,8 +313,8 @@ func CheckOwner(f *os.File) error {
 	return foreign(f.Name(), info)
 }
 
-// CheckDirectory is CheckOwner for a directory whose files decide, together, what is written: who can write
-// to it can add a link to another file of its user, or take one away.
+// CheckDirectory is CheckOwner for a directory whose files together decide what is written: who can write to
+// it can add a link to another file of its user, or remove one.
 func CheckDirectory(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

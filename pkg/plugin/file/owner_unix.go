@@ -15,7 +15,7 @@ import (
 // writableByOthers are the bits of a mode by which the group, or everybody, can write.
 const writableByOthers = 0o022
 
-// foreign returns why a file may be another user's work, or nil.
+// foreign returns why another user may have written a file, or nil.
 func foreign(path string, info fs.FileInfo) error {
 	return foreignTo(os.Geteuid(), path, info)
 }

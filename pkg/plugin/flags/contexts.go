@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Contexts choose several clusters.
+// Contexts has the flags that choose several clusters.
 type Contexts struct {
 	Names  []string // with wildcards
 	AtOnce int
@@ -28,7 +28,7 @@ func (f *Contexts) AddFlags(flags *pflag.FlagSet) {
 // Given reports whether several clusters are chosen.
 func (f *Contexts) Given() bool { return len(f.Names) > 0 }
 
-// oneCluster are the flags that choose one cluster, or none, and what no other cluster should get.
+// oneCluster lists the flags for one cluster or none, and for credentials that no other cluster should get.
 var oneCluster = []string{"context", "cluster", "server", "tls-server-name", "token", "filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
 
 // Check returns an error for flags that contradict --contexts.
@@ -51,7 +51,7 @@ func (f *Contexts) Check(typed *pflag.FlagSet) error {
 	return CheckSeveral(typed)
 }
 
-// CheckSeveral returns an error for flags that are for one cluster, for a command that runs on several.
+// CheckSeveral returns an error for flags of one cluster on a command that runs on several.
 func CheckSeveral(typed *pflag.FlagSet) error {
 	if name := firstOf(typed, oneCluster...); name != "" {
 		return fmt.Errorf("--%s is for one cluster: leave it out on several", name)
@@ -59,7 +59,7 @@ func CheckSeveral(typed *pflag.FlagSet) error {
 	return nil
 }
 
-// firstOf returns the first of some flags that was typed, or "".
+// firstOf returns the first of names that was typed, or "".
 func firstOf(typed *pflag.FlagSet, names ...string) string {
 	if i := slices.IndexFunc(names, typed.Changed); i >= 0 {
 		return names[i]
@@ -73,8 +73,8 @@ func NewConfig(wrap func(*rest.Config) *rest.Config) *genericclioptions.ConfigFl
 	return flags.WithDiscoveryBurst(300).WithDiscoveryQPS(50)
 }
 
-// ConfigOf returns the flags for a context of the kubeconfig, as they were typed but for those that choose
-// one cluster, or log in to it with a token.
+// ConfigOf returns the typed flags for a context of the kubeconfig, without those that choose one cluster or
+// have its token.
 func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclioptions.ConfigFlags {
 	out := NewConfig(typed.WrapConfigFn)
 	dir := *typed.CacheDir // each has its own
@@ -91,8 +91,8 @@ func ConfigOf(typed *genericclioptions.ConfigFlags, context string) *genericclio
 	return out
 }
 
-// CurrentContext returns the context that --context names, or the current one of the kubeconfig; empty if
-// there is none.
+// CurrentContext returns the context of --context, or the current one of the kubeconfig; empty without
+// either.
 func CurrentContext(config *genericclioptions.ConfigFlags) string {
 	if config.Context != nil && *config.Context != "" {
 		return *config.Context

@@ -1,5 +1,4 @@
-// Package flags defines the command line: the flags that commands share, their defaults,
-// and what cannot be meant by them.
+// Package flags defines the flags that commands share, with their defaults and contradictions.
 package flags
 
 import (
@@ -26,7 +25,7 @@ type Evaluate struct {
 	Metrics  string // the file for the metrics of a run
 	// Annotate leaves Kyverno's annotation on the targets of mutate-existing rules.
 	Annotate bool
-	// EngineView reports what an engine in the cluster would write otherwise.
+	// EngineView reports fields that an engine in the cluster would write differently.
 	EngineView bool
 	// Expand also evaluates the Pods that controllers would create for workloads.
 	Expand bool
@@ -37,8 +36,7 @@ type Evaluate struct {
 	Interrupts *write.Interrupts // may be nil
 }
 
-// NewEvaluate returns the defaults. Config holds the flags by which kubectl
-// itself finds a cluster; they are registered elsewhere, for all commands.
+// NewEvaluate returns the defaults. Config holds kubectl's own flags, which the root command registers.
 func NewEvaluate(config *genericclioptions.ConfigFlags) Evaluate {
 	return Evaluate{Objects: NewObjects(), Annotate: true, Config: config}
 }
@@ -52,7 +50,7 @@ func (f *Evaluate) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.EngineView, "engine-view", false, "Report each field that Kyverno 1.19 would write differently from what its documentation says, and what it would write, where that is known.")
 }
 
-// AddInputFlags registers the flags that say what is evaluated.
+// AddInputFlags registers the flags that choose what is evaluated.
 func (f *Evaluate) AddInputFlags(flags *pflag.FlagSet) {
 	f.Policies.AddFlags(flags)
 	f.Objects.AddFlags(flags)
@@ -99,7 +97,7 @@ func (f *Evaluate) Validate() error {
 	return f.Objects.Validate()
 }
 
-// Context has the flags for what policies may read in addition to objects.
+// Context has the flags for what policies may read besides objects.
 type Context struct {
 	Values        string
 	AllowHTTP     bool
@@ -118,8 +116,8 @@ func (f *Context) AddAccessFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.AllowRegistry, "allow-registry", false, "Let policies look up images in their registries, with the credentials of your docker configuration.")
 }
 
-// Client limits the requests to the API server. The zero value leaves it to the server, if it has API
-// Priority and Fairness; cluster.Options has the limits for one that has not.
+// Client limits the requests to the API server. The zero value leaves that to API Priority and Fairness, or
+// without it to the defaults of cluster.Options.
 type Client struct {
 	QPS   float32
 	Burst int
@@ -132,7 +130,7 @@ func (f *Client) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Burst, "kube-api-burst", f.Burst, "Number of requests to the API server that may exceed the average at once; 300 by default.")
 }
 
-// Canary has the flags that keep a run to some of the objects.
+// Canary has the flags that restrict a run to some objects.
 type Canary struct {
 	MaxObjects, Percent int
 	PercentSeed         string
@@ -146,7 +144,7 @@ func (f *Canary) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.PercentSeed, "percent-seed", "", "Any text; another one chooses other objects for --percent.")
 }
 
-// AddShardFlag registers the flag of a run that is one of several.
+// AddShardFlag registers the flag of a run that is one of several shards.
 func (f *Canary) AddShardFlag(flags *pflag.FlagSet) {
 	flags.TextVar(&f.Shard, "shard", f.Shard, "Evaluate one of several parts of the objects, as INDEX/COUNT, such as 0/4: those of the namespaces whose 64-bit FNV-1a modulo COUNT is INDEX, and by their own names those without a namespace.")
 }
@@ -164,7 +162,7 @@ func (f *Canary) Validate() error {
 	return nil
 }
 
-// Variants say on which objects that are not there, but could be, policies are compared.
+// Variants has the flags for the generated objects on which policies are compared.
 type Variants struct {
 	Variants int // at most so many
 	Seed     uint64
@@ -176,7 +174,7 @@ func (f *Variants) AddFlags(flags *pflag.FlagSet, usage string) {
 	flags.Uint64Var(&f.Seed, "seed", 1, "Chooses which differences the variants combine; the same seed gives the same variants.")
 }
 
-// Check returns an error for a number that there cannot be.
+// Check returns an error for a negative number.
 func (f *Variants) Check() error {
 	if f.Variants < 0 {
 		return fmt.Errorf("--variants %d: must not be negative", f.Variants)

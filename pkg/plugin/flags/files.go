@@ -15,17 +15,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The flags that name files which a run reads, or writes.
+// The flags whose values are files that a run reads or writes.
 var (
 	readFrom  = []string{"policy", "with", "filename", "kustomize", "world", "values", "plan", "resume"} //nolint:gochecknoglobals // an immutable table
 	writtenTo = []string{"save", "metrics", "journal", "report"}                                         //nolint:gochecknoglobals // an immutable table
 )
 
-// stdio is what stands for a standard stream in the place of a file.
+// stdio stands for a standard stream in place of a file.
 const stdio = "-"
 
-// CheckFiles returns an error if one file is to be written for two flags, or if a file that
-// the run reads is to be overwritten. Read names files that are read without a flag.
+// CheckFiles returns an error if two flags write one file, or one would overwrite a file that the run reads.
+// Read lists files that are read without a flag.
 func CheckFiles(typed *pflag.FlagSet, read ...string) error {
 	taken := map[string]string{} // by path, the flag as it was typed
 	for _, name := range read {
@@ -68,9 +68,9 @@ func place(name string) string {
 	return filepath.Clean(name)
 }
 
-// TakePolicies returns the arguments of a command without the files in front, and adds these to the
-// policies: a shell makes -p a.yaml b.yaml of -p *.yaml. It is an error if no -p was typed, or if
-// another flag that may have been followed by these files was.
+// TakePolicies adds the files in front of the arguments to the policies, and returns the rest: a shell makes
+// -p a.yaml b.yaml of -p *.yaml. It is an error without -p, or with another flag that the files may belong
+// to.
 func TakePolicies(typed *pflag.FlagSet, args []string) ([]string, error) {
 	policies := typed.Lookup("policy")
 	if len(args) > 0 && filepath.Ext(args[0]) == ".plan" && typed.Lookup("plan") != nil &&
@@ -109,8 +109,7 @@ type Policies struct {
 	Paths       []string
 	FromCluster bool
 	Rules       engine.RuleFilter
-	// UnknownKinds are patterns of kinds and resources that policies may name although there are
-	// none.
+	// UnknownKinds are patterns of unknown kinds and resources that policies may name.
 	UnknownKinds []string
 	// AssumeBinding evaluates MutatingAdmissionPolicies that nothing binds.
 	AssumeBinding bool
@@ -133,7 +132,7 @@ func (f *Policies) AddStrictFlag(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Strict, "strict", false, "Take warnings about policies for errors (exit code 3): deprecated versions, documents that are no policies, rules that match no object or warn about one.")
 }
 
-// AllowsUnknown reports whether a policy may name a kind or resource that there is not.
+// AllowsUnknown reports whether policies may name an unknown kind or resource.
 func (f *Policies) AllowsUnknown(name string) bool {
 	return slices.ContainsFunc(f.UnknownKinds, func(pattern string) bool {
 		return selector.MatchWildcard(pattern, name)

@@ -30,7 +30,7 @@ type Objects struct {
 	FieldSelector              string
 	ChunkSize                  int64
 	Operation                  string
-	// None reports that there are no objects: a run needs no cluster for them.
+	// None is for a run without objects, which needs no cluster for them.
 	None          bool
 	RequestUser   string
 	RequestGroups []string
@@ -66,7 +66,7 @@ func (f *Objects) AddExcludeFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.ExcludeNamespaces, "exclude-namespaces", nil, "Leave out these namespaces and all objects in them, such as --exclude-namespaces kube-system,'team-*'. May be given more than once.")
 }
 
-// ValidateNames returns an error for namespaces and objects that there cannot be, or beside -n.
+// ValidateNames returns an error for invalid names of namespaces and objects, and for --namespaces with -n.
 func (f *Objects) ValidateNames(config *genericclioptions.ConfigFlags) error {
 	some := slices.ContainsFunc(f.Namespaces, selector.HasWildcard)
 	switch {
@@ -102,7 +102,7 @@ func (f *Objects) AddSelectorFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.FieldSelector, "field-selector", "", "Field selector of the objects that may change, such as --field-selector metadata.name=web.")
 }
 
-// AddKindsFlags registers those of a command that needs no objects, but the kinds that there are.
+// AddKindsFlags registers the flags of a command that needs the kinds of a cluster, but not its objects.
 func (f *Objects) AddKindsFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.None, "offline", false, "Ask no server for its kinds: they are those of Kubernetes, and of CustomResourceDefinitions among the files of -p, -f and --world.")
 	flags.StringSliceVarP(&f.Filenames, "filename", "f", nil, "File or directory of objects of which kinds are known, such as CustomResourceDefinitions; no server is asked.")
@@ -113,7 +113,7 @@ func (f *Objects) AddKindsFlags(flags *pflag.FlagSet) {
 // Offline reports whether objects come from manifests and not from a cluster.
 func (f *Objects) Offline() bool { return len(f.Filenames) > 0 || f.Kustomize != "" || f.None }
 
-// Request is the admission request to simulate.
+// Request returns the admission request to simulate.
 func (f *Objects) Request() (engine.Request, error) {
 	operation := engine.Operation(strings.ToUpper(f.Operation))
 	if strings.EqualFold(f.Operation, string(engine.OperationAuto)) {
@@ -128,7 +128,7 @@ func (f *Objects) Request() (engine.Request, error) {
 	return engine.Request{Operation: operation, User: user}, nil
 }
 
-// SelectorFlags returns the flags that select objects, as they are typed; empty for none.
+// SelectorFlags returns the selector flags as they are typed, or "".
 func (f *Objects) SelectorFlags() string {
 	var words []string
 	if f.Selector != "" {
@@ -158,7 +158,7 @@ func (f *Objects) Selectors() (labels.Selector, fields.Selector, error) {
 	return byLabel, byField, nil
 }
 
-// Validate returns an error for combinations that would otherwise be ignored.
+// Validate returns an error for flags that would otherwise be ignored.
 func (f *Objects) Validate() error {
 	switch {
 	case f.Kustomize != "" && len(f.Filenames) > 0:

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/formats"
 )
 
-// Output has the flags for what is printed, and how.
+// Output has the flags for the format of the output, and its options.
 type Output struct {
 	Format string
 	Color  string // auto, always or never
@@ -30,7 +30,7 @@ func NewOutput(format string) Output {
 	}
 }
 
-// AddFlags registers the flags; formats lists those that the command knows.
+// AddFlags registers the flags; formats lists the formats of the command.
 func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.StringVarP(&f.Format, "output", "o", f.Format, "Output format: one of "+formats+".")
 	flags.StringVar(&f.Query, "query", "", "JMESPath expression to apply to the report, with -o json or -o yaml.")
@@ -40,7 +40,7 @@ func (f *Output) AddFlags(flags *pflag.FlagSet, formats string) {
 	flags.IntVarP(&f.ContextLines, "context-lines", "C", f.ContextLines, "Lines to show around each line that differs.")
 }
 
-// AddValueFlags registers the flags that say how values are shown.
+// AddValueFlags registers the flags for how values are shown.
 func (f *Output) AddValueFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.ShowSecrets, "show-secrets", false, "Print the values of Secrets, which are masked by default.")
 	flags.Var(choice{&f.Color, []string{"auto", "always", "never"}, "auto|always|never"}, "color", "Use colors: always, never, or auto: on a terminal, unless NO_COLOR is set.")
@@ -77,7 +77,7 @@ func (f *Output) CheckReasons() error {
 	return fmt.Errorf("-o %s cannot show reasons: use one of %s", f.Format, formats.ExplainNames())
 }
 
-// PrinterOptions returns the options of a printer, as far as they depend on the flags.
+// PrinterOptions returns the options of a printer as the flags set them.
 func (f *Output) PrinterOptions(out io.Writer) output.Options {
 	o := f.Options
 	o.Out, o.Color = out, f.Color == "always" || f.Color == "auto" && printers.AllowsColorOutput(out)
@@ -115,7 +115,7 @@ const (
 	ValidateNone   = "none"
 )
 
-// AddValidateFlag registers the flag that says what checks the changes of a preview. Without a value it is
+// AddValidateFlag registers the flag that chooses what checks the changes of a preview; without a value,
 // ValidateServer.
 func AddValidateFlag(flags *pflag.FlagSet, to *string, usage string) {
 	flags.Var(choice{to, []string{ValidateServer, "client", ValidateNone}, "server, client or none"},
@@ -123,10 +123,10 @@ func AddValidateFlag(flags *pflag.FlagSet, to *string, usage string) {
 	flags.Lookup("validate").NoOptDefVal = ValidateServer
 }
 
-// Report names the report files that a run writes in addition to what it prints.
+// Report has the flags for reports besides the output.
 type Report struct {
 	Reports []string // FORMAT=FILE
-	// Written are the reports that a preview keeps in the cluster, FORMAT or FORMAT=NAME; empty for none.
+	// Written is the report that a preview keeps in the cluster, FORMAT or FORMAT=NAME; empty without a report.
 	Written string
 }
 
@@ -135,7 +135,7 @@ func (f *Report) AddClusterFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Written, "write-reports", "", "Also keep a report on each object in the cluster, as FORMAT or FORMAT=NAME: policyreport or openreports, in a set of this NAME, kubectl-mutate by default. The preview then writes these reports, and still nothing else.")
 }
 
-// AddFlags registers the flag; names lists the formats that the command knows.
+// AddFlags registers the flag; names lists the formats of the command.
 func (f *Report) AddFlags(flags *pflag.FlagSet, names string) {
 	help := "Also write a report, as FORMAT=FILE: one of " + names + ". May be given more than once. FILE - is standard output, instead of what -o prints"
 	if strings.Contains(names, "github") {

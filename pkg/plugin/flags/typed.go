@@ -11,29 +11,29 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Typed returns the flags that were typed, as they can be typed again, without
-// credentials, the log level, and those that are left out by name.
+// Typed returns the typed flags, quoted for a shell, without credentials, the log level and those in
+// leftOut.
 func Typed(flags *pflag.FlagSet, leftOut ...string) []string {
 	var out []string
 	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, typed(f, redact.URL(value))) })
 	return out
 }
 
-// Args is Typed for a program that is started without a shell.
+// Args is Typed for a program that is started without a shell, with the credentials in URLs.
 func Args(flags *pflag.FlagSet, leftOut ...string) []string {
 	var out []string
 	visit(flags, leftOut, func(f *pflag.Flag, value string) { out = append(out, "--"+f.Name+"="+value) })
 	return out
 }
 
-// Words is Args for a file: without credentials, and not of a shell.
+// Words is Args for a file, without credentials.
 func Words(flags *pflag.FlagSet) []string {
 	var out []string
 	visit(flags, nil, func(f *pflag.Flag, value string) { out = append(out, "--"+f.Name+"="+redact.URL(value)) })
 	return out
 }
 
-// visit calls visit with each value that was typed.
+// visit calls visit with each typed value.
 func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, string)) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed || slices.Contains([]string{"token", "username", "password", "v"}, f.Name) ||
@@ -46,7 +46,7 @@ func visit(flags *pflag.FlagSet, leftOut []string, visit func(*pflag.Flag, strin
 	})
 }
 
-// values are what was typed for a flag; several for one that may be repeated.
+// values returns the typed values of a flag.
 func values(f *pflag.Flag) []string {
 	list, ok := f.Value.(pflag.SliceValue)
 	switch {
@@ -62,7 +62,7 @@ func values(f *pflag.Flag) []string {
 	return []string{f.Value.String()}
 }
 
-// element is one value of a list that commas divide, quoted as CSV where it needs that.
+// element returns one value of a comma-separated list, quoted as CSV where necessary.
 func element(value string) string {
 	var text strings.Builder
 	w := csv.NewWriter(&text)

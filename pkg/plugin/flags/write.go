@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// What --on-error takes.
+// The values of --on-error.
 const (
 	StopOnError     = "stop"
 	ContinueOnError = "continue"
@@ -35,9 +35,9 @@ type Write struct {
 
 	Journal        string
 	JournalSecrets bool
-	// Watches reports that the run goes on, and has the journals of a watch.
+	// Watches is for a run that goes on, which has the journals of a watch.
 	Watches bool
-	// JournalMaxAge and JournalMaxSize bound the journals that are kept.
+	// JournalMaxAge and JournalMaxSize limit the kept journals.
 	JournalMaxAge  time.Duration
 	JournalMaxSize resource.QuantityValue
 }
@@ -61,14 +61,13 @@ func (f *Write) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.JournalSecrets, "journal-secrets", false, "Keep values of Secrets in the journal, so that they can be undone too.")
 }
 
-// AddJournalFlags registers the flags that say which journals are kept.
+// AddJournalFlags registers the flags that limit the kept journals.
 func (f *Write) AddJournalFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.JournalMaxAge, "journal-max-age", f.JournalMaxAge, "Remove older journals from the user's state directory: with --watch those of watches, else all, if this is given. 0 keeps them.")
 	flags.Var(&f.JournalMaxSize, "journal-max-size", "Remove the oldest journals that are more than this together, as --journal-max-age does. 0 keeps them.")
 }
 
-// Prune removes journals from a directory, as far as the flags say so, but never one that is kept; those of
-// watches for a watch.
+// Prune removes journals from a directory as the flags say, those of watches for a watch, but never kept.
 func (f *Write) Prune(set *pflag.FlagSet, directory, kept string) error {
 	var before time.Time
 	var size int64
@@ -133,7 +132,7 @@ func (f *Write) Rehearsal() string {
 	return f.DryRun
 }
 
-// WritePace returns the Pace with what --on-error means for it.
+// WritePace returns the Pace with --on-error applied.
 func (f *Write) WritePace() write.Pace {
 	p := f.Pace
 	if p.MaxFailures == 0 && f.OnError == StopOnError {
@@ -142,7 +141,7 @@ func (f *Write) WritePace() write.Pace {
 	return p
 }
 
-// Record names a plan or journal whose changes are to be written.
+// Record has the flags that name a plan or journal whose changes are written.
 type Record struct {
 	Plan       string
 	PlanMaxAge time.Duration
@@ -159,8 +158,7 @@ func (f *Record) AddFlags(flags *pflag.FlagSet) {
 // Given reports whether a plan or a journal is given.
 func (f *Record) Given() bool { return f.Plan != "" || f.Resume != "" }
 
-// settled are the flags that a plan or journal has settled: to set one of them can only be a
-// mistake.
+// settled lists the flags that a plan or journal settles: setting one can only be a mistake.
 var settled = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "from-cluster", "only", "skip", "values", "all-namespaces", "namespaces", "exclude",
 	"exclude-namespaces", "selector", "field-selector",
@@ -168,11 +166,11 @@ var settled = []string{ //nolint:gochecknoglobals // an immutable table
 	"max-objects", "percent", "percent-seed", "shard",
 }
 
-// chosen are those of them that choose a part of a plan.
+// chosen lists the settled flags that choose a part of a plan.
 var chosen = []string{"all-namespaces", "namespaces", "namespace", "exclude", "exclude-namespaces", "selector"} //nolint:gochecknoglobals // an immutable table
 
-// Check returns an error for flags and arguments that the plan or journal has settled. One plan may be
-// applied in parts, which flags and arguments choose.
+// Check returns an error for flags and arguments that the plan or journal settles. A single plan may be
+// applied in parts.
 func (f *Record) Check(flags *pflag.FlagSet, args []string, several bool) error {
 	name, parts := "--plan", ""
 	switch {
@@ -196,13 +194,13 @@ func (f *Record) Check(flags *pflag.FlagSet, args []string, several bool) error 
 	return nil
 }
 
-// Watch has the flags of a run that goes on with what changes.
+// Watch has the flags of a run that follows changes.
 type Watch struct {
 	On     bool
 	Listen string // HOST:PORT for metrics and readiness; empty for none
 }
 
-// AddFlag registers the flag; says is what the command does with changes.
+// AddFlag registers --watch with its usage.
 func (f *Watch) AddFlag(flags *pflag.FlagSet, says string) {
 	flags.BoolVarP(&f.On, "watch", "w", false, says)
 }
@@ -212,13 +210,13 @@ func (f *Watch) AddListenFlag(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Listen, "metrics-listen", "", "With --watch: HOST:PORT on which to serve OpenMetrics at /metrics, and at /readyz whether everything is watched. Without a HOST it is 127.0.0.1.")
 }
 
-// watchable are the fields of a field selector that no change of an object changes.
+// watchable lists the fields of a field selector that never change on an object.
 var watchable = []string{"metadata.name", "metadata.namespace"} //nolint:gochecknoglobals // an immutable table
 
-// once are the flags of what is written at the end of a run.
+// once lists the flags for what is written at the end of a run.
 var once = []string{"report", "save", "journal", "explain", "plan", "resume", "dry-run", "max-objects", "max-failures", "shard", "write-reports"} //nolint:gochecknoglobals // an immutable table
 
-// Validate returns an error for flags that a watch cannot follow. Formats are those of -o that show one
+// Validate returns an error for flags that a watch cannot follow; formats lists those of -o that print one
 // change after another.
 func (f *Watch) Validate(set *pflag.FlagSet, e *Evaluate, format string, formats ...string) error {
 	if f.Listen != "" {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine returns how many bytes the machine has; zero if that is not known.
+// machine returns the memory of the machine in bytes; zero if unknown.
 func machine() int64 {
 	var of unix.Sysinfo_t
 	if unix.Sysinfo(&of) != nil {
@@ -19,7 +19,7 @@ func machine() int64 {
 	return int64(of.Totalram) * int64(of.Unit) // no machine has that much
 }
 
-// container returns how many bytes the control group of the process has; zero if it has no limit.
+// container returns the memory limit of the process's control group in bytes; zero without a limit.
 func container() int64 {
 	groups, _ := os.ReadFile("/proc/self/cgroup") // absent without control groups
 	if most := groupLimit("/sys/fs/cgroup", string(groups), math.MaxInt64); most < math.MaxInt64 {
@@ -28,8 +28,8 @@ func container() int64 {
 	return 0
 }
 
-// groupLimit returns the smallest memory limit of the control group that /proc/self/cgroup names, and of
-// those above it, below the directory where control groups are mounted; most if none is smaller.
+// groupLimit returns the smallest memory limit of the control group in /proc/self/cgroup and of its
+// ancestors, or most if that is smaller. Control groups are mounted at mounted.
 func groupLimit(mounted, groups string, most int64) int64 {
 	for line := range strings.Lines(groups) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::") // version 2

@@ -2,7 +2,7 @@
 
 package process
 
-// machine returns zero: the memory of the machine is not known.
+// machine returns zero: the memory of the machine is unknown.
 func machine() int64 { return 0 }
 
 // container returns zero: there are no control groups.

@@ -40,7 +40,7 @@ type Error struct {
 	Err  error
 }
 
-// Error returns the text of the reason.
+// Error returns the message of Err.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Exit returns the error that ends a command with a code; nil for code 0 without an error.
@@ -59,9 +59,8 @@ func Exit(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// WrittenCode returns the exit code of a run that writes: 0 if all went well, else
-// whether anything was written at all. Objects that were left alone as the user was shown do not
-// count.
+// WrittenCode returns the exit code of a run that writes: 0 if all went well, otherwise by whether anything
+// was written. Objects that were skipped as the user was shown do not count.
 func WrittenCode(t write.Tally, incomplete bool) int {
 	switch {
 	case t.Failed+t.NotTried == 0 && !incomplete:
@@ -72,7 +71,7 @@ func WrittenCode(t write.Tally, incomplete bool) int {
 	return ExitIncomplete
 }
 
-// InterruptedAfter is the error of a run that the user stopped, with how many objects had been evaluated.
+// InterruptedAfter returns the error of a run that the user stopped after a number of evaluated objects.
 func InterruptedAfter(objects int) error {
 	if objects == 0 {
 		return write.ErrInterrupted
@@ -80,8 +79,8 @@ func InterruptedAfter(objects int) error {
 	return fmt.Errorf("%w after %s", write.ErrInterrupted, wording.Plural(objects, "object"))
 }
 
-// Ended prints what is left of a run that an error ended after a number of objects, and returns its exit code
-// and error.
+// Ended flushes the printer of a run that failed after a number of objects, and returns its exit code and
+// error.
 func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 	switch {
 	case Interrupted(err):
@@ -93,9 +92,8 @@ func Ended(err error, what string, objects int, p output.Printer) (int, error) {
 	return ExitIncomplete, errors.Join(err, output.Flush(p))
 }
 
-// OrInterrupted returns the error of a command, replaced by the reason why it was stopped, if it was: a
-// request that failed for that reason is not an error of its own. The interrupts are those of a command that
-// writes; nil for others.
+// OrInterrupted returns the error of a command, or why the command was stopped: a request that failed
+// because of that is not an error of its own. Only a command that writes has interrupts.
 func OrInterrupted(ctx context.Context, i *write.Interrupts, err error) error {
 	code, why := CodeOf(err), whyStopped(ctx, i)
 	switch {
@@ -106,7 +104,7 @@ func OrInterrupted(ctx context.Context, i *write.Interrupts, err error) error {
 	return why
 }
 
-// whyStopped is the error of a run that was stopped in the middle: by the limit of memory, or by the user.
+// whyStopped returns the error of a run that the memory limit or the user stopped.
 func whyStopped(ctx context.Context, i *write.Interrupts) *Error {
 	why := &Error{Code: ExitInterrupted, Err: write.ErrInterrupted}
 	if exceeded := (*limit.MemoryError)(nil); errors.As(context.Cause(ctx), &exceeded) {
@@ -118,7 +116,7 @@ func whyStopped(ctx context.Context, i *write.Interrupts) *Error {
 	return why
 }
 
-// Abort ends the process in the middle of what it does, because it was stopped.
+// Abort prints why the run was stopped and ends the process.
 func Abort(ctx context.Context, i *write.Interrupts, errOut io.Writer) {
 	why := whyStopped(ctx, i)
 	printed := make(chan struct{})
@@ -133,8 +131,7 @@ func Abort(ctx context.Context, i *write.Interrupts, errOut io.Writer) {
 	os.Exit(why.Code) //nolint:revive // what runs on would not return to main
 }
 
-// Message returns the text of the error that a command ends with. A refused connection is
-// reported in kubectl's words.
+// Message returns the message of the error that a command ends with; for a refused connection, kubectl's.
 func Message(err error) string {
 	var failed *url.Error
 	if !errors.As(err, &failed) || !utilnet.IsConnectionRefused(err) {
@@ -148,8 +145,8 @@ func Message(err error) string {
 		"The connection to the server "+server+" was refused - did you specify the right host or port?", 1)
 }
 
-// CodeOf returns the exit code for the error of a command. An error without a code comes
-// from usage, connection or policies: nothing was done.
+// CodeOf returns the exit code for the error of a command. An error without a code comes from usage,
+// connection or policies: nothing was done.
 func CodeOf(err error) int {
 	if err == nil {
 		return ExitOK
@@ -161,18 +158,18 @@ func CodeOf(err error) int {
 	return ExitNothing
 }
 
-// Interrupted reports whether an error says that the run was stopped: by the user, or by the limit of memory.
+// Interrupted reports whether the user or the memory limit stopped the run.
 func Interrupted(err error) bool {
 	var exceeded *limit.MemoryError
 	return errors.Is(err, write.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.As(err, &exceeded)
 }
 
-// Runner is a run on one cluster or on several.
+// Runner is a run on one or several clusters.
 type Runner interface {
 	Run(ctx context.Context) (int, error)
 }
 
-// RunE returns what runs a command, unless its flags are an error.
+// RunE returns a function that runs a command, unless its flags are an error.
 func RunE(ctx context.Context) func(Runner, error) error {
 	return func(o Runner, err error) error {
 		if err != nil {

@@ -1,5 +1,4 @@
-// Package process has what concerns the process as a whole: exit codes and the error that a command ends
-// with, how much memory a run may have, and which build this is.
+// Package process has the exit codes and errors, the memory limit and the version of the program.
 package process
 
 import (
@@ -9,12 +8,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// garbage is how much garbage there may be beside what is kept, in percent of that: more takes less time, and
-// more memory than a run may have.
+// garbage is the value of GOGC: a higher one takes less time, and more memory than a run may have.
 const garbage = 125
 
-// SetMemoryLimit sets the limit of memory of the process, near which it collects garbage more often, and
-// returns it.
+// SetMemoryLimit sets the soft memory limit of the process and returns it in bytes.
 func SetMemoryLimit() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)

@@ -1,5 +1,3 @@
-// This file identifies the build of the program.
-
 package process
 
 import (
@@ -18,7 +16,7 @@ var (
 	commit  = ""
 )
 
-// Release is the release, or what the Go tool knows of the build, or "dev".
+// Release returns the release, the module version of the build, or "dev".
 func Release() string {
 	if version != "" {
 		return version
@@ -29,20 +27,20 @@ func Release() string {
 	return "dev"
 }
 
-// Repository is where the images of releases are.
+// Repository holds the images of releases.
 const Repository = "ghcr.io/kubectl-mutate/kubectl-mutate"
 
-// Image is the image of this build: of v1.2.3 that with tag 1.2.3. There is one for releases only.
+// Image returns the image of this build: v1.2.3 has tag 1.2.3. Only releases have an image.
 func Image() string {
 	return Repository + ":" + strings.ReplaceAll(strings.TrimPrefix(Release(), "v"), "+", "-")
 }
 
-// UserAgent is how the API server's audit log names the program.
+// UserAgent identifies the program in the API server's audit log.
 func UserAgent() string {
 	return fmt.Sprintf("kubectl-mutate/%s (%s/%s)", Release(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Commit is the commit that the program was built from, if that is known.
+// Commit returns the commit that the program was built from; empty if unknown.
 func Commit() string {
 	if commit != "" {
 		return commit
@@ -57,8 +55,8 @@ func Commit() string {
 	return ""
 }
 
-// IsRelease reports whether this is the build of a release, and not of a commit between two.
+// IsRelease reports whether this build is a release, not a commit between two releases.
 func IsRelease() bool { return releaseName.MatchString(Release()) }
 
-// releaseName matches versions such as v1.2.3 and 1.2.3-rc.1, and none that git describes.
+// releaseName matches versions such as v1.2.3 and 1.2.3-rc.1, but no output of git describe between them.
 var releaseName = regexp.MustCompile(`^v?\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)

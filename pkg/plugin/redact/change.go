@@ -1,10 +1,9 @@
-// Package redact prepares text and objects for output: it masks what
-// Secrets hold, escapes characters that a terminal or a CI runner would act on, and
-// reduces server errors to words that are safe to show.
+// Package redact prepares strings and objects for output: it masks Secrets, escapes characters that a
+// terminal or a CI runner would act on, and reduces server errors to what is safe to show.
 //
-// In a Secret, all of data, stringData and the last-applied-configuration annotation is masked. What policies
-// make of Secrets is left out before, by its origin: printers are handed engine.Change.Shown. The length of a
-// value is never shown.
+// All of data, stringData and the last-applied-configuration annotation of a Secret is masked. Values that
+// policies derive from Secrets are left out before, by their origin: printers get engine.Change.Shown. The
+// length of a value is never shown.
 package redact
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// What stands behind the masks of values that differ, in the words of kubectl diff.
+// The suffixes of the masks of values that differ, in the words of kubectl diff.
 const (
 	beforeSuffix = " (before)"
 	afterSuffix  = " (after)"
 )
 
-// Change returns a change as it may be shown: without what rules made of Secrets, and without what a Secret
-// itself holds.
+// Change returns a change as it may be shown: without values derived from Secrets, and without those of a
+// Secret itself.
 func Change(c *engine.Change) *engine.Change {
 	c = c.ToShow()
 	if !engine.IsSecret(c.Before) && !engine.IsSecret(c.After) {
@@ -47,8 +46,8 @@ func Change(c *engine.Change) *engine.Change {
 	return &out
 }
 
-// hiddenStates hides what two states of a Secret hold, either of which may be nil. If two values differ, so
-// do their masks.
+// hiddenStates masks two states of a Secret, either of which may be nil. The masks of different values
+// differ.
 func hiddenStates(from, to *unstructured.Unstructured) (a, b *unstructured.Unstructured) {
 	a, b = engine.HideObject(from), engine.HideObject(to)
 	if a == nil || b == nil {
@@ -63,8 +62,7 @@ func object(v any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// toldApart returns two values that were hidden, with other masks in the place of those that hide what
-// differs.
+// toldApart returns two masked values, with different masks where the values from and to differ.
 func toldApart(from, to, a, b any) (any, any) {
 	x, isMap := a.(map[string]any)
 	y, areMaps := b.(map[string]any)
@@ -85,8 +83,7 @@ func toldApart(from, to, a, b any) (any, any) {
 	return x, y
 }
 
-// Holder returns the state that holds a field: the one before, if it was removed, else
-// the one after. It is nil where there is neither.
+// Holder returns the state that holds a field: Before if it was removed, else After, and nil without either.
 func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured {
 	if f.Kind == engine.Removed && c.Before != nil || c.After == nil {
 		return c.Before
@@ -94,8 +91,7 @@ func Holder(c *engine.Change, f *engine.FieldChange) *unstructured.Unstructured 
 	return c.After
 }
 
-// Partial returns the change of an object without what is secret: masks stand in the place of such values,
-// and their fields are Withheld.
+// Partial returns a change with secret values masked and their fields Withheld.
 func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if len(p.Fields) == 0 {
 		return p
@@ -113,8 +109,8 @@ func Partial(p diff.Partial, key engine.ObjectKey) diff.Partial {
 	return out
 }
 
-// MarkedBy returns a change with its fields marked as Secret that are, lead to, or are parts of some that
-// were made of a Secret, and what a Secret holds.
+// MarkedBy returns a change in which the data of a Secret is marked as Secret, as is every field that
+// equals, contains or belongs to one of secrets.
 func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey) diff.Partial {
 	if key.IsSecret() {
 		for _, path := range []fieldpath.Path{
@@ -148,13 +144,11 @@ func MarkedBy(secrets []engine.FieldChange, p diff.Partial, key engine.ObjectKey
 
 func fieldName(name string) fieldpath.PathElement { return fieldpath.FieldNameElement(name) }
 
-// Hidden returns a change without the names and values of the fields that are marked as Secret, which are
-// Withheld in it.
+// Hidden returns a change without the names and values of fields marked as Secret, which become Withheld.
 func Hidden(p diff.Partial) diff.Partial { return withoutSecrets(withoutNames(p)) }
 
-// withoutNames returns a change without the names that were made of a Secret: what is in a map or list with
-// such a name becomes one field, all of which is secret. Fields with such names of the object itself, or of
-// its metadata, become one that has none.
+// withoutNames returns a change without names derived from a Secret: a map or list with such a name becomes
+// one secret field. Such fields of the object itself, or of its metadata, become one field without a name.
 func withoutNames(p diff.Partial) diff.Partial {
 	var around, outermost []fieldpath.Path
 	for _, f := range p.Fields {
@@ -196,14 +190,14 @@ func withoutNames(p diff.Partial) diff.Partial {
 	return out
 }
 
-// isOutermost reports whether a name that was made of a Secret is that of a field of the object itself or of
-// its metadata, which hold what names the object.
+// isOutermost reports whether a name derived from a Secret is a field of the object itself or of its
+// metadata, which hold what names the object.
 func isOutermost(f engine.FieldChange) bool {
 	return f.SecretFrom == 1 || f.SecretFrom == 2 && f.Path[0].Equals(fieldName("metadata"))
 }
 
-// partWithoutNames returns a part with one field without a name in the place of those of the object, and one
-// in the place of those of its metadata. withoutSecrets hides what they hold.
+// partWithoutNames returns a part in which one nameless field replaces the outermost fields of the object,
+// and another those of its metadata. withoutSecrets masks their values.
 func partWithoutNames(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	out := diff.Part{}
 	maps.Copy(out, p)
@@ -224,7 +218,7 @@ func partWithoutNames(p diff.Part, outermost []fieldpath.Path) diff.Part {
 	return out
 }
 
-// fieldForAll is the field that stands for all fields below a path.
+// fieldForAll returns the field that stands for all fields below a path.
 func fieldForAll(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine.FieldChange {
 	_, was := diff.Lookup(map[string]any(p.Before), at)
 	_, is := diff.Lookup(map[string]any(p.After), at)
@@ -238,7 +232,7 @@ func fieldForAll(p diff.Partial, f engine.FieldChange, at fieldpath.Path) engine
 	return f
 }
 
-// withoutSecrets returns a change without the values of the fields that were made of a Secret.
+// withoutSecrets returns a change without values derived from a Secret.
 func withoutSecrets(p diff.Partial) diff.Partial {
 	was, is := map[string]any(p.Before), map[string]any(p.After)
 	before, after := any(was), any(is)
@@ -268,21 +262,21 @@ func partOf(u *unstructured.Unstructured) diff.Part {
 	return u.Object
 }
 
-// Detail is how much is shown of an object.
+// Detail is how much of an object is shown.
 type Detail int
 
-// The details: each leaves out more, but nothing that a rule changed.
+// Each detail leaves out more, but never a changed field.
 const (
-	// Stored is the object without what the server counts for itself.
+	// Stored leaves out the server's own bookkeeping.
 	Stored Detail = iota
-	// Configured is also without the state that controllers keep.
+	// Configured also leaves out the state that controllers keep.
 	Configured
-	// Readable is also without what says nothing to a person.
+	// Readable also leaves out what says nothing to a person.
 	Readable
 )
 
-// Trim returns an object in that detail, given which of its fields change. The
-// object is not modified, and nil stays nil.
+// Trim returns an object in a detail; the fields that change stay. The object is not modified, and nil stays
+// nil.
 func Trim(u *unstructured.Unstructured, fields []engine.FieldChange, d Detail) *unstructured.Unstructured {
 	leftOut := [...]struct {
 		by   Detail // the first that does
@@ -319,7 +313,7 @@ func overlaps(f *engine.FieldChange, path []string) bool {
 	return len(f.Path) > 0
 }
 
-// without returns a map without a field, and without the maps below it that are empty then.
+// without returns a map without a field, and without the maps that become empty.
 func without(m map[string]any, path []string) map[string]any {
 	v, has := m[path[0]]
 	if !has {

@@ -20,10 +20,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Harmful reports whether a character could act on a terminal, or make a line read as
-// something that it is not: control characters and line separators, those that change the
-// direction of writing, and all that readers cannot see (Default_Ignorable_Code_Point of
-// Unicode) or that are not characters.
+// Harmful reports whether a character could act on a terminal or disguise a line: control characters, line
+// separators, direction marks, invisible characters (Default_Ignorable_Code_Point of Unicode) and
+// noncharacters.
 func Harmful(r rune) bool {
 	switch {
 	case r <= unicode.MaxASCII:
@@ -35,27 +34,26 @@ func Harmful(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point)
 }
 
-// maxMarks is how many combining marks in a row are shown as they are: more than any script
-// puts on a letter, and too few to cover the lines above and below.
+// maxMarks is the maximum number of combining marks in a row that are shown: more than any script puts on a
+// letter, and too few to cover the lines above and below.
 const maxMarks = 8
 
-// EscapeLine returns a string as one line: what could act on a terminal or a CI runner, or
-// mislead a reader, is shown by codes, and so are line breaks.
+// EscapeLine returns a string as one line, with codes for line breaks, and for characters that could act on
+// a terminal or a CI runner or mislead a reader.
 func EscapeLine(s string) string { return disarm(Escape(s, "")) }
 
 // EscapeLines is EscapeLine for a string whose line breaks and tabs stay.
 func EscapeLines(s string) string { return disarm(Escape(s, "\n\t")) }
 
-// workflowCommand is how a command to the runner of GitHub Actions begins, which
-// reads all that a step prints: after white space, on a line of its own
-// (ActionCommand.TryParseV2 of actions/runner).
+// workflowCommand matches the start of a command to the runner of GitHub Actions, which reads all that a
+// step prints: after white space, on its own line (ActionCommand.TryParseV2 of actions/runner).
 var workflowCommand = regexp.MustCompile(`(?m)^([\t\p{Zs}]*):(:[A-Za-z])`)
 
-// bracketCommand begins one in the middle of a line as well: "##[" of GitHub Actions
+// bracketCommand matches the start of a command anywhere in a line: "##[" of GitHub Actions
 // (ActionCommand.TryParse), "##vso[" of Azure Pipelines and "##teamcity[" of TeamCity.
 var bracketCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
-// disarm keeps a CI runner from taking a string for a command.
+// disarm keeps a CI runner from executing a string as a command.
 func disarm(s string) string {
 	if strings.Contains(s, "::") {
 		s = workflowCommand.ReplaceAllString(s, `${1}\x3a$2`)
@@ -66,9 +64,9 @@ func disarm(s string) string {
 	return s
 }
 
-// Escape shows by codes what could act on a terminal or mislead a reader, and combining marks beyond a number
-// in a row, but for the characters to keep. It is for what programs read: unlike EscapeLine and EscapeLines
-// it leaves alone what a CI runner would take for a command.
+// Escape replaces by codes the characters that could act on a terminal or mislead a reader, and combining
+// marks beyond maxMarks, except those in keep. It is for programs: unlike EscapeLine and EscapeLines it
+// keeps commands to CI runners.
 func Escape(s, keep string) string {
 	if printable(s, keep) {
 		return s
@@ -104,8 +102,7 @@ func Escape(s, keep string) string {
 	return b.String()
 }
 
-// printable reports whether a string is nothing but printable ASCII and what is kept,
-// as nearly all are.
+// printable reports whether a string has only printable ASCII and characters to keep, as nearly all have.
 func printable(s, keep string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < ' ' || c > '~') && strings.IndexByte(keep, c) < 0 {
@@ -115,9 +112,8 @@ func printable(s, keep string) bool {
 	return true
 }
 
-// EscapeJSON replaces, in a JSON document, the characters that JSON allows and a terminal
-// may act on by the escapes that mean the same. Outside of its strings JSON has none of
-// them but line breaks.
+// EscapeJSON replaces the characters of a JSON document that a terminal may act on by equivalent JSON
+// escapes. Outside of its strings JSON has only line breaks of them.
 func EscapeJSON(text []byte) []byte {
 	suspect := func(r rune) bool { return r >= 0x7f && Harmful(r) && r != utf8.RuneError }
 	if bytes.IndexFunc(text, suspect) < 0 {
@@ -137,13 +133,12 @@ func EscapeJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// credentialName is like the names of the parameters in which URLs have credentials: token, private_token,
+// credentialName matches the names of URL parameters with credentials: token, private_token,
 // X-Amz-Signature, sig.
 var credentialName = regexp.MustCompile(`(?i)token|secret|passw|signature|credential|^sig$|api[-_]?key|access[-_]?key|^auth`)
 
-// URL returns a URL as it may be shown: without a user, who may be a token, and a password, and without the
-// values of parameters that have the names of credentials; xxxxx stands for them. Any other text is returned
-// as it is.
+// URL returns a URL as it may be shown: xxxxx stands for the user, who may be a token, the password, and the
+// values of parameters named like credentials. Any other string is returned unchanged.
 func URL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -162,14 +157,14 @@ func URL(address string) string {
 	return u.String()
 }
 
-// NewWriter returns a writer of text for people, which escapes as EscapeLines does. A message, or a block of
-// lines, has to be written with one call. The further lines of an error, a warning, a note or what convert
-// says of a policy are indented, so that none of them reads as a message of its own.
+// NewWriter returns a writer of messages for people, which escapes as EscapeLines does. A message, or a
+// block of lines, has to be written with one call. Further lines of an error, warning, note or message of
+// convert are indented, so that none reads as another message.
 func NewWriter(out io.Writer) io.Writer { return writer{out} }
 
 type writer struct{ out io.Writer }
 
-// Write writes the text as it may be shown.
+// Write implements io.Writer.
 func (w writer) Write(p []byte) (int, error) {
 	text := EscapeLines(string(p))
 	if message.MatchString(text) {
@@ -186,16 +181,16 @@ var (
 	furtherLine = regexp.MustCompile(`\n(\S)`)
 )
 
-// Bounds of the text of an error.
+// Limits of the message of an error.
 const (
 	maxCauses = 5
 	maxText   = 300
 )
 
-// ServerError returns the text of an error that is safe to show. Servers quote what they reject:
-// a strict 422 on a patch holds the whole object, a Secret's data in clear, and an
-// immutable template comes as a Go struct. So rejected values are left out, and
-// what remains is cut. An error that does not come from a server is only cut.
+// ServerError returns a message of an error that is safe to show. Servers quote what they reject: a strict
+// 422 on a patch holds the whole object, a Secret's data in clear, and an immutable template comes as a Go
+// struct. So rejected values are left out, and the rest is shortened. An error of no server is only
+// shortened.
 func ServerError(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -231,11 +226,10 @@ func cleanCause(c metav1.StatusCause) string {
 	return c.Field + ": " + firstLine(text)
 }
 
-// quoting are the errors of apimachinery's field package that hold the rejected value in their text.
+// quoting lists the errors of apimachinery's field package that quote the rejected value.
 var quoting = []string{"Invalid value", "Unsupported value", "Duplicate value", "Not found", "Too many", "Too few"} //nolint:gochecknoglobals // an immutable table
 
-// afterValue skips a value: a Go string, JSON, or a Go struct. What could be a part of
-// the value is left out with it.
+// afterValue skips a value, which is a Go string, JSON or a Go struct, and anything that may be part of it.
 func afterValue(text string) string {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil {
 		return strings.TrimPrefix(text[len(quoted):], ": ")
@@ -248,8 +242,8 @@ func afterValue(text string) string {
 	return afterLastValue(text)
 }
 
-// afterLastValue keeps what follows the last thing that looks like the end of a
-// value; nothing, if nothing does, or if the text was cut: it may end in the value.
+// afterLastValue returns what follows the last apparent end of a value; nothing if there is no end, or if
+// the string was cut and may end in the value.
 func afterLastValue(text string) string {
 	end := len(text)
 	if strings.HasSuffix(text, engine.Cut) {
@@ -263,7 +257,7 @@ func afterLastValue(text string) string {
 	return text[end:]
 }
 
-// withoutQuotedObject drops the object that a string without causes may quote.
+// withoutQuotedObject drops the object that a message without causes may quote.
 func withoutQuotedObject(text string) string {
 	head, quoted, ok := strings.Cut(text, "{")
 	if !ok {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// MaxBytes is how many bytes an answer may have, after decompression.
+// MaxBytes is the maximum size of a response in bytes, after decompression.
 const MaxBytes = 128 << 20
 
-// maxSilence is how long nothing may come of an answer. API servers end requests themselves after a
-// minute, and send a bookmark of a watch as often.
+// maxSilence is the maximum pause within a response. API servers end requests themselves after a minute, and
+// send the bookmarks of a watch as often.
 const maxSilence = 90 * time.Second
 
-// LimitError reports an answer that reached a limit: what became of its request is open, and the next try
-// would be answered alike.
+// LimitError reports a response that reached a limit: the outcome of its request is unknown, and a retry
+// would reach the limit again.
 type LimitError struct {
 	Answer string // "the answer of https://10.0.0.1:6443 to GET /api/v1/pods"
 	Limit  string // "was given up: nothing came for 1m30s"
@@ -28,20 +28,20 @@ type LimitError struct {
 // Error names the answer and the limit.
 func (e *LimitError) Error() string { return e.Answer + " " + e.Limit }
 
-// IsLimit reports whether an error says that an answer reached a limit.
+// IsLimit reports whether an error wraps a *LimitError.
 func IsLimit(err error) bool {
 	var reached *LimitError
 	return errors.As(err, &reached)
 }
 
-// IsTooLarge reports whether an error says that an answer is too large.
+// IsTooLarge reports whether an error wraps a *LimitError for the size.
 func IsTooLarge(err error) bool {
 	var reached *LimitError
 	return errors.As(err, &reached) && reached.Large
 }
 
-// Cause returns the error of this package in an error of an HTTP client, which puts the URL
-// around it, with its query; any other error as it is.
+// Cause returns this package's error from that of an HTTP client, which adds the URL with its query; any
+// other error unchanged.
 func Cause(err error) error {
 	var reached *LimitError
 	var redirect *RedirectError
@@ -54,14 +54,14 @@ func Cause(err error) error {
 	return err
 }
 
-// watchKey is the key of the mark of a watch.
+// watchKey marks the context of a watch.
 type watchKey struct{}
 
-// ForWatch returns a context for a request that asks for a watch, whose answer has no end.
+// ForWatch returns a context for a watch request, whose response has no end.
 func ForWatch(ctx context.Context) context.Context { return context.WithValue(ctx, watchKey{}, true) }
 
-// Bounded wraps a transport so that an answer with more bytes, unless it is that of a watch, and one of which
-// nothing comes for a while, is a *LimitError, the first with an advice.
+// Bounded wraps a transport so that a response that pauses too long, or is larger than bytes and not a
+// watch, is a *LimitError, for the size with an advice.
 func Bounded(bytes int64, advice string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return bounded{bytes, advice, maxSilence, next} }
 }
@@ -73,7 +73,7 @@ type bounded struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip sends the request and returns an answer whose body keeps to the limits.
+// RoundTrip sends the request and returns a response whose body enforces the limits.
 func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &body{silence: t.silence, ctx: ctx, cancel: cancel, left: math.MaxInt64}
@@ -94,8 +94,7 @@ func (t bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// body is the body of an answer that ends when nothing more comes, and fails, rather than ends, where it is
-// too large.
+// body is a response body that fails when it is too large, and ends after a pause that is too long.
 type body struct {
 	io.ReadCloser
 	left    int64 // bytes
@@ -106,7 +105,7 @@ type body struct {
 	cancel  context.CancelCauseFunc
 }
 
-// Read reads on as long as the limits allow.
+// Read implements io.Reader within the limits.
 func (b *body) Read(p []byte) (int, error) {
 	b.timer.Reset(b.silence)
 	n, err := b.ReadCloser.Read(p)
@@ -117,7 +116,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.reason(err)
 }
 
-// Close ends the request, too.
+// Close also ends the request.
 func (b *body) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
@@ -128,7 +127,7 @@ func (b *body) end() {
 	b.cancel(context.Canceled)
 }
 
-// reason returns the *LimitError that ended the request, or the error that its reader got.
+// reason returns the *LimitError that ended the request, or err.
 func (b *body) reason(err error) error {
 	var slow *LimitError
 	if err != nil && !errors.Is(err, io.EOF) && errors.As(context.Cause(b.ctx), &slow) {
@@ -137,7 +136,7 @@ func (b *body) reason(err error) error {
 	return err
 }
 
-// describe names an answer, without the query of its request.
+// describe names a response by its request, without the query.
 func describe(r *http.Request) string {
 	return "the answer of " + server(r.URL) + " to " + r.Method + " " + r.URL.EscapedPath()
 }

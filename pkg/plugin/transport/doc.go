@@ -1,6 +1,5 @@
-// Package transport guards the connections of the program. Redirects refuses those that would
-// carry a request, and the credentials in it, to another host. Bounded ends an answer that is
-// too large, and one of which nothing more comes.
+// Package transport guards the connections of the program. Redirects refuses to carry a request, and its
+// credentials, to another host. Bounded ends a response that is too large or pauses too long.
 //
-// Every HTTP client of the program goes through them.
+// Every HTTP client of the program uses this package.
 package transport

@@ -26,16 +26,15 @@ func (e *RedirectError) Error() string {
 	return fmt.Sprintf("%s redirects a %s request to %s, which is not followed: %s", e.From, e.Method, e.To, e.Reason)
 }
 
-// Redirects says where redirects may lead: nowhere but for reads, and not to another host, port
-// or scheme.
+// Redirects restricts redirects to reads on the same host, port and scheme.
 type Redirects struct {
-	// Origin is the only server that may be asked at all; nil allows any to which no redirect leads.
+	// Origin is the only server that may be called; nil allows every server that no redirect leads to.
 	Origin *url.URL
-	// Elsewhere allows a read to be redirected to another server; nil allows none.
+	// Elsewhere allows a read to be redirected to another server; nil forbids it.
 	Elsewhere func(r *http.Request, to *url.URL) bool
 }
 
-// Bound wraps a transport so that nothing can be redirected to where it may not lead.
+// Bound wraps a transport so that it follows only allowed redirects.
 func (d Redirects) Bound(next http.RoundTripper) http.RoundTripper { return redirects{d, next} }
 
 type redirects struct {
@@ -43,8 +42,7 @@ type redirects struct {
 	next http.RoundTripper
 }
 
-// RoundTrip sends the request, unless it comes from a redirect that must not be followed, which is a
-// *RedirectError.
+// RoundTrip sends the request, or returns a *RedirectError if a forbidden redirect led to it.
 func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refused := t.refusal(r); refused != nil {
 		closeBody(r)
@@ -53,7 +51,7 @@ func (t redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r.WithContext(context.WithValue(r.Context(), checked{}, true)))
 }
 
-// refusal says why a request is not sent; nil for one that is. http.Client says from which answer it comes.
+// refusal returns why a request is not sent, or nil. http.Client sets the response that redirected to it.
 func (d Redirects) refusal(r *http.Request) error {
 	refused := &RedirectError{
 		Method: r.Method, To: server(r.URL),
@@ -79,7 +77,7 @@ func (d Redirects) refusal(r *http.Request) error {
 	return nil
 }
 
-// server is the scheme, host and port of a URL, in one spelling.
+// server returns the scheme, host and port of a URL in one spelling.
 func server(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	for _, port := range []string{"http:80", "https:443"} {
@@ -96,9 +94,9 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// NewClient returns a client without credentials and cookies, which follows no redirect to another
-// server and keeps no connection open. It trusts roots, those of the system if they are nil; a
-// request, with the reading of its answer, may take no longer than the timeout.
+// NewClient returns a client without credentials and cookies, which follows no redirect to another server
+// and keeps no connection open. It trusts roots, or those of the system if nil; the timeout covers a request
+// and reading its response.
 func NewClient(roots *x509.CertPool, timeout time.Duration) *http.Client {
 	below := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true,
@@ -107,7 +105,7 @@ func NewClient(roots *x509.CertPool, timeout time.Duration) *http.Client {
 	return &http.Client{Transport: Redirects{}.Bound(below), Timeout: timeout}
 }
 
-// UnknownClientError reports a request of an HTTP client that is not the program's own.
+// UnknownClientError reports a request of an HTTP client other than the program's own.
 type UnknownClientError struct {
 	Method string
 	To     string // the server: "https://example.com"
@@ -118,13 +116,12 @@ func (e *UnknownClientError) Error() string {
 	return fmt.Sprintf("a %s request to %s is not sent: no flag names that server", e.Method, e.To)
 }
 
-// GuardDefault has http.DefaultTransport refuse, with an *UnknownClientError, what did not come
-// through Redirects: libraries send nothing with clients of their own. It is for the start of a
-// process.
+// GuardDefault makes http.DefaultTransport refuse requests that did not pass through Redirects, with an
+// *UnknownClientError: libraries send nothing with clients of their own. Call it when the process starts.
 func GuardDefault() { http.DefaultTransport = &guard{next: http.DefaultTransport} }
 
-// AllowLogins has a guarded http.DefaultTransport pass what client-go's auth provider oidc sends for an
-// issuer that a kubeconfig names: the question where tokens are refreshed, and the refresh.
+// AllowLogins lets a guarded http.DefaultTransport pass the requests of client-go's auth provider oidc for
+// an issuer of a kubeconfig: its discovery, and the token refresh.
 func AllowLogins(issuer string) {
 	if g, ok := http.DefaultTransport.(*guard); ok {
 		g.issuers.Store(strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", true)
@@ -132,14 +129,14 @@ func AllowLogins(issuer string) {
 	}
 }
 
-// guard is used by its pointer: client-go compares transports, and a redirects cannot be compared.
+// guard is used by its pointer: client-go compares transports, and redirects is not comparable.
 type guard struct {
 	next      http.RoundTripper
 	issuers   sync.Map    // the URLs at which they describe themselves
 	refreshes atomic.Bool // somewhere
 }
 
-// RoundTrip sends the request if it came through Redirects, or is a login that was not redirected.
+// RoundTrip sends the request if it passed through Redirects, or is a login that was not redirected.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, asks := g.issuers.Load(r.URL.String())
 	logsIn := r.Response == nil && (asks || r.Method == http.MethodPost && g.refreshes.Load())
@@ -150,5 +147,5 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(r)
 }
 
-// checked is the key of the context of a request that came through Redirects.
+// checked is the context key of a request that passed through Redirects.
 type checked struct{}
