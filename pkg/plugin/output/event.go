@@ -1,7 +1,7 @@
 // Package output defines the events of a run, and the Printer that shows them.
 //
-// The commands emit events. The printers are below: human for people, structured for
-// programs, and report for the formats of --report; formats chooses among them.
+// The packages below it have the printers: human for people, structured for programs, report for the formats
+// of --report; formats chooses among them.
 package output
 
 import (
@@ -15,29 +15,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Event is something that a run finds or does: a Fleet, an Evaluated, a Compared, a Converted, a Written, a
-// Problem, a Tested, a Summary, a Comparison, a Conversion or a Tests.
+// Event is something that a run finds or does.
 type Event interface{ event() }
 
-// Fleet begins what is shown of a run over several clusters: what came of each.
+// Fleet begins the output of a run over several clusters, with the result of each.
 type Fleet struct{ Clusters []Cluster }
 
-// Cluster is what came of a run on one cluster of several.
+// Cluster is the result of a run on one cluster of several.
 type Cluster struct {
 	Name    string `json:"name"` // of the context
 	Server  string `json:"server,omitempty"`
 	Objects int    `json:"objects"`
-	// objects that would change, of a comparison that differ, or of a run that writes that were written
+	// objects that would change; of a comparison that differ; of a run that writes that were written
 	Changed int `json:"changed"`
 	Failed  int `json:"incomplete"` // objects that are incomplete, or that could not be written
 	Pods    int `json:"pods"`       // that would restart
-	// Problems counts what went wrong besides the objects. Problem is the first of it; empty if all that was
-	// chosen was evaluated.
+	// Problems counts the errors that are not about one object. Problem is the first of them; empty if
+	// everything was evaluated.
 	Problems int    `json:"problems"`
 	Problem  string `json:"problem,omitempty"`
 }
 
-// Evaluated is an object, and what the policies would change on it.
+// Evaluated is an object with the changes that the policies would make.
 type Evaluated struct{ *engine.Change }
 
 // Summary ends the evaluation with its counts. A run that writes starts writing after it.
@@ -46,32 +45,31 @@ type Summary struct{ evaluation.Summary }
 // Written is the outcome of an object that was to be written.
 type Written struct{ *write.Result }
 
-// Problem is an error that is not about one object: a policy that does not compile,
-// objects that may not be listed. Without it, a run that saw half of the objects would
-// look like one that found nothing.
+// Problem is an error that is not about one object: a policy that does not compile, objects that may not be
+// listed. Without it, a run that saw half of the objects would look like one that found nothing.
 type Problem struct{ Err error }
 
-// Compared is an object, and what two sets of policies make of it.
+// Compared is an object with the results of two sets of policies.
 type Compared struct {
 	*compare.Result
-	// Difference is that of the Result.
+	// Difference is the Result's, as it may be shown.
 	Difference *engine.Change
 }
 
 // Comparison ends a comparison with its counts.
 type Comparison struct{ compare.Summary }
 
-// Converted is a policy, what it was converted to, and what both were compared on. Its strings are as they
-// may be shown.
+// Converted is a policy, its conversion, and the objects on which both were compared. Its strings may be
+// shown.
 type Converted struct {
-	Policy, Origin string // the kind and name; FILE:LINE
+	Policy, Origin string // kind and name; FILE:LINE
 	Old, New       string // as YAML; New is empty where no rule is converted
 	Verdict        string
-	Notes, Refused []string // what the new policies do otherwise; why rules are not converted
+	Notes, Refused []string // differences of the new policies; why rules are not converted
 	Exercised      compare.Summary
 }
 
-// Conversion ends a conversion. Title sums it up.
+// Conversion ends a conversion; Title sums it up.
 type Conversion struct{ Title string }
 
 func (Fleet) event()      {}
@@ -86,7 +84,7 @@ func (Problem) event()    {}
 func (Tested) event()     {}
 func (Tests) event()      {}
 
-// Ends reports whether an event ends what is evaluated, compared or converted.
+// Ends reports whether an event ends the evaluation, the comparison, the conversion or the tests.
 func Ends(e Event) bool {
 	switch e.(type) {
 	case Summary, Comparison, Conversion, Tests:
@@ -97,28 +95,28 @@ func Ends(e Event) bool {
 
 // Printer takes the events of a run.
 type Printer interface {
-	// Print shows an event. It keeps no object of it, and modifies none.
+	// Print shows an event. It neither keeps nor modifies its objects.
 	Print(Event) error
 	// Close ends the output of a run that was finished. Nothing may be printed after it.
 	Close() error
 }
 
-// Format shows a run. It decides nothing: it shows what is in an event, and ignores the events that it has no
-// place for. It escapes control characters, and writes the same bytes for the same events.
+// Format shows the content of events without decisions of its own, and ignores events that it has no place
+// for. It escapes control characters, and writes the same bytes for the same events.
 type Format interface {
-	// Print shows an event. It keeps no object of it, and modifies none.
+	// Print shows an event. It neither keeps nor modifies its objects.
 	Print(Shown) error
-	// Close is that of a Printer.
+	// Close ends the output, as for a Printer.
 	Close() error
 }
 
-// Shown is an event as it may be shown. Show alone makes one: so no Format can forget what is secret.
+// Shown is an event as it may be shown. Only Show makes one, so that no Format can forget to mask.
 type Shown struct{ event Event }
 
-// Event returns the event as it may be shown.
+// Event returns the event.
 func (s Shown) Event() Event { return s.event }
 
-// Show returns an event without what Secrets hold, and what was made of them; or with secrets as it is.
+// Show returns an event without values of Secrets and values derived from them; with secrets, unchanged.
 func Show(e Event, secrets bool) Shown {
 	if secrets {
 		return Shown{e}
@@ -152,7 +150,7 @@ func (c Compared) toShow() Compared {
 	return out
 }
 
-// NewPrinter returns a printer that shows events with a format, as they may be shown.
+// NewPrinter returns a printer that shows events, masked unless secrets is set, with a format.
 func NewPrinter(f Format, secrets bool) Printer { return printer{f, secrets} }
 
 type printer struct {
@@ -166,13 +164,13 @@ func (p printer) Print(e Event) error { return p.Format.Print(Show(e, p.secrets)
 // Flush implements Flusher.
 func (p printer) Flush() error { return Flush(p.Format) }
 
-// Flusher is a Printer, or a Format, that may hold events, to show them together.
+// Flusher is a Printer or Format that may hold events back, to show them together.
 type Flusher interface {
-	// Flush prints the events that were held, for a run that breaks off before its Summary.
+	// Flush prints the events that were held back, for a run that ends before its Summary.
 	Flush() error
 }
 
-// Flush has a printer print what it may hold back.
+// Flush makes a printer print what it holds back.
 func Flush(p any) error {
 	if f, ok := p.(Flusher); ok {
 		return f.Flush()
@@ -180,9 +178,8 @@ func Flush(p any) error {
 	return nil
 }
 
-// Tee shows a run with several printers, each event with all of them before the next.
-// The first that fails to print an event ends that, except for a Summary: it goes to
-// all of them, since a report that is closed without it would show an empty run.
+// Tee shows each event with all printers before the next. The first failure ends that, except for a Summary,
+// which goes to all printers: a report that is closed without it would show an empty run.
 func Tee(printers ...Printer) Printer {
 	if len(printers) == 1 {
 		return printers[0]
@@ -215,7 +212,7 @@ func (t tee) Flush() error {
 	return errors.Join(errs...)
 }
 
-// Close closes all printers, even if one of them fails.
+// Close closes all printers, even if one fails.
 func (t tee) Close() error {
 	var errs []error
 	for _, p := range t {
@@ -224,8 +221,8 @@ func (t tee) Close() error {
 	return errors.Join(errs...)
 }
 
-// Listed reports whether the formats that list objects list this one: it differs, or
-// needs a remark; with all reasons every object is listed.
+// Listed reports whether the formats that list objects list this one, because it changes or needs a remark;
+// with all reasons they list every object.
 func Listed(c *engine.Change, reasons bool) bool {
 	return c.Changed() || reasons || len(c.Impacts) > 0 ||
 		slices.ContainsFunc(c.Steps, func(s engine.Step) bool {

@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// argument is what kubectl passes on of the words behind the program's name
-// (kubectl/pkg/cmd/diff): nothing that could be a path or hold a quote.
+// argument matches the words that kubectl passes on to the program (kubectl/pkg/cmd/diff): nothing that
+// could be a path or hold a quote.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
 
 // ExternalVariable is the environment variable that names the program, as for kubectl diff.
 const ExternalVariable = "KUBECTL_EXTERNAL_DIFF"
 
-// External is the program that compares, with two directories of the states of objects before and after. A
-// nil External has nothing to end.
+// External runs the program on two directories with the states of objects before and after. A nil External
+// has nothing to end.
 type External struct {
 	ctx           context.Context // of the command
 	name          string
@@ -30,8 +30,8 @@ type External struct {
 	before, after string // empty until there is an object to compare
 }
 
-// FindExternal parses the value of ExternalVariable as kubectl does: the program, and
-// those of its arguments that are plain words. It fails if there is no such program.
+// FindExternal parses the value of ExternalVariable as kubectl does: the program and its arguments, of which
+// only plain words are kept. It fails if there is no such program.
 func FindExternal(ctx context.Context, command string, out, errOut io.Writer) (*External, error) {
 	words := strings.Split(command, " ")
 	p := &External{ctx: ctx, name: words[0], out: out, errOut: errOut}
@@ -54,8 +54,7 @@ func (c *External) begin() (err error) {
 	return err
 }
 
-// Add writes the two states of an object under its name, which is kubectl's; an empty one is that of an
-// object that does not exist. The files have the same name in both directories.
+// Add writes the two states of an object, empty for a missing one, to files of its name in both directories.
 func (c *External) Add(name, before, after string) error {
 	if c.after == "" {
 		if err := c.begin(); err != nil {
@@ -77,7 +76,7 @@ func (c *External) Add(name, before, after string) error {
 	return nil
 }
 
-// reserve returns a name that no object has yet.
+// reserve returns an unused name of a file.
 func (c *External) reserve(name string) (string, error) {
 	for n := 1; ; n++ {
 		unique := name
@@ -94,7 +93,7 @@ func (c *External) reserve(name string) (string, error) {
 	}
 }
 
-// fileName replaces what not every file system takes: names come from clusters.
+// fileName replaces characters that not every file system takes: names come from clusters.
 func fileName(name string) string {
 	const longest = 200
 	name = strings.Map(func(r rune) rune {
@@ -106,8 +105,8 @@ func fileName(name string) string {
 	return name[:min(len(name), longest)]
 }
 
-// Compare runs the program on the directories, and shows what it prints. As for kubectl diff,
-// its exit code 1 means that it found differences.
+// Compare runs the program on the directories. As for kubectl diff, its exit code 1 means that it found
+// differences.
 func (c *External) Compare() error {
 	if c.after == "" {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Options say how to print. Only Out is needed. A printer ignores those that it has no
-// use for.
+// Options say how to print. Only Out is required. A printer ignores options that it has no use for.
 type Options struct {
 	Out   io.Writer
 	Color bool // of the formats for people
@@ -22,54 +21,49 @@ type Options struct {
 	ShowSecrets bool
 	// Explain shows the outcome of every rule on every object, with the reason.
 	Explain bool
-	// GroupBy says which objects the formats for people show as one, and ListAll
-	// whether the names of all of them are listed.
+	// GroupBy says which objects the formats for people show as one, and ListAll whether they list all their
+	// names.
 	GroupBy GroupBy
 	ListAll bool
-	// ContextLines are those of Differ.
+	// ContextLines are the Differ's.
 	ContextLines int
-	// Query is a JMESPath expression over the report; with JSON and YAML only. The
-	// report is then held in memory.
+	// Query is a JMESPath expression over the report, with JSON and YAML only. The report is then held in
+	// memory.
 	Query string
-	// Template is that of a format which takes one, where the format itself does not
-	// name it as FORMAT=TEMPLATE.
+	// Template for a format that takes one, unless that is given as FORMAT=TEMPLATE.
 	Template string
-	// Context says in the report what was evaluated. Its Namespace is the one that the
-	// user chose.
+	// Context describes the run in the report. Its Namespace is the one that the user chose.
 	Context Context
 	// Comparer, if set, shows the differences instead of the diff format.
 	Comparer *External
-	// Hint returns the command to type next, with which the formats for people end; nil
-	// for none.
+	// Hint returns the next command to type, with which the formats for people end; nil if they do not.
 	Hint func(evaluation.Summary) Hint
 	// Writes says that the run writes: its reports are about the outcome of the writes.
 	Writes bool
-	// Values says that a summary shows the values of every field, since what it shows is going to be written.
+	// Values makes a summary show the values of every field, since they are going to be written.
 	Values bool
 	// Compares says that the run compares two sets of policies: its reports are about their differences.
 	Compares bool
-	// Converts says that the run converts policies: its reports are pages with the old ones beside the new
-	// ones.
+	// Converts says that the run converts policies: its reports are pages with old and new policies side by
+	// side.
 	Converts bool
-	// Tests says that the run is of tests: its reports are about their results.
+	// Tests says that the run runs tests: its reports are about their results.
 	Tests bool
-	// DryRun is "client" or "server" if nothing is really written.
+	// DryRun is "client" or "server" for a dry run.
 	DryRun string
 }
 
-// Context is what a report says about the run as a whole.
+// Context describes a run in its report.
 type Context struct {
 	Context   string `json:"context,omitempty"` // of the kubeconfig
 	Server    string `json:"server,omitempty"`
 	User      string `json:"user,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Operation string `json:"operation,omitempty"`
-	// Trigger is the object whose change is evaluated, with the Operation that it was; nil for a run over all
-	// objects.
+	// Trigger is the object whose Operation is evaluated; nil for a run over all objects.
 	Trigger *engine.ObjectKey `json:"trigger,omitempty"`
 	Version string            `json:"version,omitempty"` // of this program
-	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests,
-	// which are the same at any time.
+	// Time is when the state of a cluster was read, in RFC 3339; empty for manifests.
 	Time string `json:"time,omitempty"`
 }
 
@@ -79,8 +73,8 @@ type GroupBy string
 // The choices. The zero value stands for ByPatch.
 const (
 	ByPatch  GroupBy = "patch"  // objects of one kind that change alike, wherever they are
-	ByObject GroupBy = "object" // none: each object separately, as soon as it is known
-	// like ByPatch, policy by policy: an object stands under each that acts on it
+	ByObject GroupBy = "object" // each object separately, as soon as it is known
+	// like ByPatch, policy by policy: an object is listed under each policy that acts on it
 	ByPolicy    GroupBy = "policy"
 	ByNamespace GroupBy = "namespace" // like ByPatch, namespace by namespace
 	ByCluster   GroupBy = "cluster"   // like ByPatch, cluster by cluster
@@ -89,7 +83,7 @@ const (
 // String implements pflag.Value.
 func (g *GroupBy) String() string { return string(*g) }
 
-// Type implements pflag.Value: it lists what can be typed.
+// Type implements pflag.Value: it lists the choices.
 func (g *GroupBy) Type() string { return "patch|object|policy|namespace|cluster" }
 
 // Set implements pflag.Value.
@@ -106,31 +100,30 @@ func (g *GroupBy) Set(text string) error {
 type Hint struct {
 	Note string // why a command would not do what one expects
 	Next string // the command that makes the changes
-	Fix  string // the command that makes those of managed objects, where it is another one
-	Why  string // the command that explains why there are none
+	Fix  string // the command that makes the changes of managed objects, if that is another one
+	Why  string // the command that explains why nothing changes
 }
 
-// HintCollector collects the changes of a run and returns a Hint at the end. A command is empty if
-// it cannot be suggested, for instance because standard input has been read.
+// HintCollector collects the changes of a run and returns a Hint at the end. A command is empty if it cannot
+// be suggested, for instance because standard input has been read.
 type HintCollector struct {
 	// Apply is the command that makes the changes, with the flags of the preview.
 	Apply string
-	// Fix makes them in the manifests that the objects come from.
+	// Fix makes them in the manifests of the objects.
 	Fix string
-	// Explain shows the result of each rule on each object, and ExplainOne that on an object
-	// that no policy need match.
+	// Explain shows the result of each rule on each object; ExplainOne on an object that no policy need match.
 	Explain, ExplainOne string
 	// Creates is set if Apply also makes the changes of rules for new objects.
 	Creates bool
-	// Namespace is the only one that the run reads; empty for all.
+	// Namespace is the only namespace of the run; empty for all.
 	Namespace string
-	// Selectors are the flags that select objects, as they were typed; empty if there are none.
+	// Selectors are the flags that select objects, as they were typed; empty without selectors.
 	Selectors string
-	// Blocked says why Apply would write nothing, whatever changes; empty if it would not.
+	// Blocked is why Apply would write nothing, whatever changes; empty if it would write.
 	Blocked string
 
 	ready, created, managed, refused, denied int // objects that would change
-	controlled                               int // those of managed that another object has made
+	controlled                               int // managed objects with an owner controller
 }
 
 // Add counts an object by what prevents its change.
@@ -175,7 +168,7 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 	return Hint{Why: a.Explain}
 }
 
-// Chosen returns what a run chose that found no object, or left alone.
+// Chosen returns a hint on what a run selected that found no object, or left all of them to their managers.
 func (a *HintCollector) Chosen(s evaluation.Summary) Hint {
 	switch {
 	case len(s.Managed) > 0:
@@ -191,12 +184,12 @@ func (a *HintCollector) Chosen(s evaluation.Summary) Hint {
 	return Hint{}
 }
 
-// NotKnown says of how many objects the changes are not known: "are not known for 1 object: ...".
+// NotKnown says for how many objects the changes are unknown: "are not known for 1 object: ...".
 func NotKnown(s evaluation.Summary) string {
 	return "are not known for " + wording.Plural(s.Incomplete, "object") + ": rules failed, were denied or are not supported"
 }
 
-// onChanges suggests the command for changes, with the flag that it needs.
+// onChanges suggests the command that makes the changes, with the flag that it needs.
 func (a *HintCollector) onChanges() Hint {
 	apply := a.Apply
 	if a.refused > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// TestVerdict is what came of one thing that a test wants.
+// TestVerdict is the result of one expectation of a test.
 type TestVerdict string
 
-// The verdicts. NotTested is what a test says of a rule that does not mutate, or of an object that it does
-// not describe; NotRun is what could not be evaluated.
+// The verdicts. NotTested is for a rule that does not mutate, or an object without a description; NotRun for
+// what could not be evaluated.
 const (
 	TestPassed TestVerdict = "passed"
 	TestFailed TestVerdict = "failed"
@@ -21,19 +21,19 @@ const (
 	NotRun     TestVerdict = "not run"
 )
 
-// Tested is what a result of a test wants of a rule on an object, and what came of it.
+// Tested is a test's expectation of a rule on an object, with its result.
 type Tested struct {
 	Test, Origin string // the name of the test; FILE:LINE of the result
 	Rule         engine.RuleRef
-	Object       engine.ObjectKey // zero where it is about no single one
+	Object       engine.ObjectKey // zero if the result is about several objects
 	Verdict      TestVerdict
 	Wanted, Got  string // Kyverno's words for what a rule does: pass, skip, error
-	Text         string // says the verdict; empty for one that passed
+	Text         string // explains the verdict; empty if passed
 	Reason       string // why the rule did not act; empty if it did
-	Note         string // what to know in addition to the verdict
+	Note         string // a remark besides the verdict
 	Foreign      bool   // the rule does not mutate
-	// Difference is the change from the wanted object to the one that came out; nil if there is none. Places are
-	// those of the wanted object, and of each of its Fields there.
+	// Difference is the change from the wanted object to the actual one; nil if they are equal. Places are
+	// where the wanted object and each of its Fields stand.
 	Difference *engine.Change
 	Places     []string
 }
@@ -46,7 +46,7 @@ func (t *Tested) Title() string {
 	return wording.Rule(t.Rule) + " on " + t.Object.String()
 }
 
-// toShow returns the result without what Secrets hold.
+// toShow returns the result without values of Secrets.
 func (t Tested) toShow() Tested {
 	if t.Difference != nil {
 		t.Difference = redact.Change(t.Difference)
@@ -61,10 +61,9 @@ type Tests struct {
 	Problems int // errors of tests that could not be run
 }
 
-// valueLength bounds a value in Fields, in bytes.
-const valueLength = 400
+const valueLength = 400 // of a value in Fields, in bytes
 
-// Fields returns a line for each field that is not as wanted: "spec.replicas: wanted 2, got 3", and where it
+// Fields returns a line for each unexpected field: "spec.replicas: wanted 2, got 3", and the place where it
 // is wanted.
 func (t *Tested) Fields() (lines, places []string) {
 	if t.Difference == nil {

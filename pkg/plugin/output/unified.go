@@ -1,6 +1,3 @@
-// This file shows the two states of a changed object as text: a unified
-// diff of YAML for people, or what the program of KUBECTL_EXTERNAL_DIFF prints.
-
 package output
 
 import (
@@ -20,7 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// UnifiedNames stand above the two strings of a diff.
+// UnifiedNames are the names of the two states above a diff.
 type UnifiedNames struct{ Before, After string }
 
 // unified writes a diff.
@@ -31,11 +28,9 @@ type unified struct {
 	context       int
 }
 
-// unifiedDiff returns the unified diff of two documents with so many lines of context; it is
-// empty where they are equal. The head of a hunk names what holds the first line
-// that differs, as git names a function:
-// "@@ -40,7 +41,7 @@ spec.containers[web].env". Where lines differ in nothing but white
-// space, that is marked.
+// unifiedDiff returns the unified diff of two documents with so many lines of context, empty if they are
+// equal. The head of a hunk names the holder of the first line that differs, as git names a function: "@@
+// -40,7 +41,7 @@ spec.containers[web].env". Lines that differ only in white space are marked.
 func unifiedDiff(names UnifiedNames, before, after *Document, context int) string {
 	u := unified{
 		before: before, after: after, context: context,
@@ -57,7 +52,7 @@ func unifiedDiff(names UnifiedNames, before, after *Document, context int) strin
 	return u.String()
 }
 
-// hunk writes differences that stand close together.
+// hunk writes differences that are close to each other.
 func (u *unified) hunk(diffs []lcs.Diff) {
 	first, last := diffs[0], diffs[len(diffs)-1]
 	above := min(u.context, first.Start)
@@ -84,7 +79,7 @@ func (u *unified) hunk(diffs []lcs.Diff) {
 	u.lines(' ', u.from[at:last.End+below])
 }
 
-// place is what holds the first line that differs.
+// place names the holder of the first line that differs.
 func (u *unified) place(d lcs.Diff) string {
 	if d.Start < d.End {
 		return redact.EscapeLine(u.before.Place(d.Start))
@@ -92,7 +87,7 @@ func (u *unified) place(d lcs.Diff) string {
 	return redact.EscapeLine(u.after.Place(d.ReplStart))
 }
 
-// lines writes lines behind a sign.
+// lines writes lines after a sign.
 func (u *unified) lines(sign byte, lines []string) {
 	for _, line := range lines {
 		u.WriteByte(sign)
@@ -100,7 +95,7 @@ func (u *unified) lines(sign byte, lines []string) {
 	}
 }
 
-// span names lines, which are counted from 0, as GNU diff does: of none, the line before them is named.
+// span names lines, counted from 0, as GNU diff does: an empty span by the line before it.
 func span(first, end int) string {
 	switch end - first {
 	case 0:
@@ -111,21 +106,21 @@ func span(first, end int) string {
 	return strconv.Itoa(first+1) + "," + strconv.Itoa(end-first)
 }
 
-// DefaultContextLines are shown around each line that differs.
+// DefaultContextLines is the default number of lines around each line that differs.
 const DefaultContextLines = 3
 
 // Differ compares the states of objects.
 type Differ struct {
-	// ContextLines are shown around each line that differs; 0 stands for
-	// DefaultContextLines, a negative number for none.
+	// ContextLines is the number of lines around each line that differs; 0 is DefaultContextLines, and a
+	// negative number no lines.
 	ContextLines int
-	// Names are what the two states are called; empty ones stand for "before" and "after".
+	// Names of the two states, "before" and "after" by default.
 	Names UnifiedNames
 }
 
-// Unified returns the unified diff of the two states' YAML, which is empty if they are the same text. Others
-// are differences between them besides those of the change, which are not shown. Characters are escaped
-// before they are compared, so that a line break in a name cannot forge a line.
+// Unified returns the unified diff of the two states as YAML, empty if that is equal. Others are differences
+// besides those of the change, which are not shown. Characters are escaped before the comparison, so that a
+// line break in a name cannot forge a line.
 func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string, error) {
 	before, after, err := d.Texts(c, others)
 	if err != nil {
@@ -141,9 +136,8 @@ func (d *Differ) Unified(c *engine.Change, others []engine.FieldChange) (string,
 	return unifiedDiff(names, before, after, max(cmp.Or(d.ContextLines, DefaultContextLines), 0)), nil
 }
 
-// Texts returns the two states as they may be shown, as YAML; that of a state in which
-// there is no object is empty. They differ in the fields of the change alone: what
-// is equal to the server is not a difference to a reader.
+// Texts returns the two states as YAML, as they may be shown, and empty where there is no object. They
+// differ only in the fields of the change: what is equal to the server is not a difference to a reader.
 func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, after *Document, err error) {
 	to := c.After
 	if c.Before != nil && c.After != nil {
@@ -166,12 +160,10 @@ func (d *Differ) Texts(c *engine.Change, others []engine.FieldChange) (before, a
 	return states[0], states[1], nil
 }
 
-// spaceLegend is the line below those in which white space was marked. Remarks in a
-// unified diff begin with a backslash.
+// spaceLegend follows lines with marked white space. Remarks in a unified diff begin with a backslash.
 const spaceLegend = "\\ only white space differs: · is a space, → a tab\n"
 
-// markSpaces shows the white space of lines that stand for others and differ from them in nothing else, which
-// would look the same otherwise.
+// markSpaces marks the white space of lines that differ in nothing else, and would look the same.
 func markSpaces(removed, added []string) (markedRemoved, markedAdded []string, legend string) {
 	byWords := map[string]int{} // the place of a line with these words
 	for i, l := range removed {
@@ -190,11 +182,10 @@ func markSpaces(removed, added []string) (markedRemoved, markedAdded []string, l
 	return markedRemoved, markedAdded, legend
 }
 
-// words returns a line with single spaces.
 func words(line string) string { return strings.Join(strings.Fields(line), " ") }
 
-// markPair marks the white space in which two lines of the same words differ. How far
-// they are indented can be seen.
+// markPair marks the white space in which two lines of the same words differ, except for visible
+// indentation.
 func markPair(a, b string) (markedA, markedB string) {
 	ofA, ofB := pieces(a), pieces(b)
 	for i := 0; i < len(ofA); i += 2 {
@@ -206,7 +197,7 @@ func markPair(a, b string) (markedA, markedB string) {
 	return strings.Join(ofA, ""), strings.Join(ofB, "")
 }
 
-// pieces are white space and words by turns, beginning and ending with white space.
+// pieces returns white space and words in turns, beginning and ending with white space.
 func pieces(line string) []string {
 	out := []string{""}
 	for _, r := range line {
@@ -221,7 +212,7 @@ func pieces(line string) []string {
 	return out
 }
 
-// marked is white space as it can be seen.
+// marked makes white space visible.
 func marked(space string) string {
 	var b strings.Builder
 	for _, r := range space {

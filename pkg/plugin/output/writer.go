@@ -19,21 +19,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// longestPlain bounds, in bytes, the strings that are looked at before they are left to the library.
+// longestPlain is the maximum length of strings that plain looks at, in bytes.
 const longestPlain = 64
 
-// yamlWriter writes an object as YAML, two of them for each diff. It knows the shapes of
-// objects only, and leaves to the YAML library each string that may need quotes: the
-// library's own events for whole objects would be most of the time and memory of a
-// preview. Of a string with the line ends of Windows each line ends in "\r", as an escape, where YAML could
-// show it on one line only. It fails for a value that no JSON document holds.
+// yamlWriter writes an object as YAML, twice for each diff. It knows only the shapes of objects, and leaves
+// strings that may need quotes to the YAML library, whose events for whole objects would take most of the
+// time and memory of a preview. In a string with Windows line ends each line ends in the escape "\r", where YAML
+// would have to write the string on one line. It fails for a value that JSON does not have.
 type yamlWriter struct {
 	bytes.Buffer
 	lines  []*holder
-	inline bool // the next line goes on behind the dash of an element
+	inline bool // the next line continues after the dash of an element
 }
 
-// line begins a line of what is held there.
+// line begins a line with its holder.
 func (w *yamlWriter) line(at *holder, indent int) {
 	if w.inline {
 		w.inline = false
@@ -45,8 +44,7 @@ func (w *yamlWriter) line(at *holder, indent int) {
 	}
 }
 
-// value writes what stands behind a key or the dash of an element, its line break included. The holder
-// is that of its lines behind the first.
+// value writes the value after a key or a dash, with its line break. Self holds its lines after the first.
 func (w *yamlWriter) value(v any, indent int, self *holder) error {
 	fields, _ := v.(map[string]any)
 	list, _ := v.([]any)
@@ -81,8 +79,7 @@ func (w *yamlWriter) value(v any, indent int, self *holder) error {
 	return err
 }
 
-// continued writes a string of the library. Its lines behind the first, written for the
-// outermost level, are two further in than what holds them.
+// continued writes a string of the library, which indents it for the outermost level.
 func (w *yamlWriter) continued(text string, indent int, self *holder) {
 	first, rest, more := strings.Cut(text, "\n")
 	w.WriteString(first)
@@ -141,7 +138,7 @@ func (w *yamlWriter) key(key string) (string, error) {
 	return text, err
 }
 
-// text is a string as YAML, with quotes where it needs them.
+// text returns a string as YAML, quoted where necessary.
 func (w *yamlWriter) text(s string) (string, error) {
 	if plain(s) {
 		return s, nil
@@ -156,9 +153,9 @@ func (w *yamlWriter) text(s string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-// plain reports whether a string surely means itself without quotes: words, names and
-// paths that begin with a letter and are no word of YAML 1.1, and what begins with a digit
-// and has a letter that is in no number and no time.
+// plain reports whether a string needs no quotes for sure: words, names and paths that begin with a letter
+// and are no word of YAML 1.1, and strings that begin with a digit and have a letter that no number or time
+// has.
 func plain(s string) bool {
 	if s == "" || len(s) > longestPlain {
 		return false
@@ -189,17 +186,16 @@ func plain(s string) bool {
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// block writes a string of several lines as it is, line by line, and reports whether
-// it could. The library would write a string with a tab, or with a space at the end of a
-// line, as one line of escapes: a file in a ConfigMap could not be read there, nor a
-// change in it be seen.
+// block writes a string of several lines line by line, and reports whether it could. The library would
+// escape a string with a tab or trailing space on one line: neither a file in a ConfigMap nor a change in it
+// could be read.
 func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 	if !asLines(s) {
 		return false
 	}
 	w.WriteByte('|')
 	if s[0] == ' ' || s[0] == '\t' || s[0] == '\n' {
-		w.WriteByte('2') // or else the first line would say how far the text is moved
+		w.WriteByte('2') // otherwise the first line would determine the indentation
 	}
 	switch body := strings.TrimRight(s, "\n"); len(s) - len(body) {
 	case 0:
@@ -208,7 +204,7 @@ func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 	default:
 		w.WriteByte('+')
 	}
-	// At the outermost level, where it is a key's, a string is moved by two as well.
+	// At the outermost level, the string of a key is indented as well.
 	margin := max(indent, 2)
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
 		w.WriteByte('\n')
@@ -227,15 +223,14 @@ func (w *yamlWriter) block(s string, indent int, self *holder) bool {
 	return true
 }
 
-// carriageReturn is written at the end of a line for a carriage return before the line
-// break, as Windows ends lines, so that it is seen, and a change of it.
+// carriageReturn stands for a carriage return before a line break, as Windows ends lines, so that it is
+// visible.
 const carriageReturn = `\r`
 
-// ambiguous reports whether lines of a string end in the escape of a carriage return.
+// ambiguous reports whether lines of a string end in carriageReturn.
 func ambiguous(s string) bool { return strings.Contains(s, carriageReturn+"\n") }
 
-// asLines reports whether a string has several lines and nothing in it that a YAML
-// block cannot hold.
+// asLines reports whether a string has several lines that a YAML block can hold.
 func asLines(s string) bool {
 	if strings.IndexByte(s, '\n') < 0 || ambiguous(s) {
 		return false
@@ -250,7 +245,7 @@ func asLines(s string) bool {
 	})
 }
 
-// Document is an object as YAML, and what holds each of its lines.
+// Document is an object as YAML, with the holder of each line.
 type Document struct {
 	Text string
 
@@ -265,9 +260,8 @@ type holder struct {
 	item   any     // the element
 }
 
-// Place returns the path of what holds a line, which are counted from 0, as
-// "spec.containers[web].env": elements that have a name go by it. It is empty for the
-// outermost level. What holds the lines of a string is the field of the text.
+// Place returns the path of the holder of a line, counted from 0, as "spec.containers[web].env", with
+// elements by their name. It is empty for the outermost level. The lines of a string belong to its field.
 func (d *Document) Place(line int) string {
 	if line < 0 || line >= len(d.lines) {
 		return ""
@@ -302,7 +296,7 @@ func (h *holder) String() string {
 	return "[" + strconv.Quote(h.key) + "]"
 }
 
-// Manifests returns objects as documents of MarshalYAML.
+// Manifests returns objects as a stream of YAML documents.
 func Manifests(objects []*unstructured.Unstructured) (string, error) {
 	var b strings.Builder
 	for i, u := range objects {
@@ -318,13 +312,13 @@ func Manifests(objects []*unstructured.Unstructured) (string, error) {
 	return b.String(), nil
 }
 
-// MarshalYAML returns a value as YAML as the library writes it, except that characters
-// that a terminal acts on, or that mislead a reader, are escapes in quotes.
+// MarshalYAML returns a value as YAML of the library, with escapes for characters that act on a terminal or
+// mislead a reader.
 func MarshalYAML(v any) ([]byte, error) {
-	// The library has escapes, but not for these characters. So each goes through it as
-	// its code between marks, which are control characters: for these it has.
+	// The library has no escapes for these characters. So each passes it as its code between marks, which are
+	// control characters, for which it has.
 	//
-	// Its own way by JSON is not taken: it reads that as YAML, and refuses keys of more than 1,024 bytes and
+	// The library's own conversion from JSON reads that as YAML, and refuses keys of more than 1,024 bytes and
 	// some control characters, so that one object could end a run.
 	var m marker
 	ready := m.value(v)
@@ -357,18 +351,18 @@ const (
 
 var markedCode = regexp.MustCompile(`\\x01[0-9a-f]+\\x01`)
 
-// mergeKey is a key that readers of YAML merge into the map that it stands in, unless it has
-// quotes. The library writes none.
+// mergeKey is a key that readers of YAML merge into its map, unless it is quoted. The library does not quote
+// it.
 const mergeKey = "<<"
 
-// marker makes of values what the library writes.
+// marker prepares values for the library.
 type marker struct {
 	marked bool
 	err    error // of a value that JSON does not have
 }
 
-// value returns a copy of a value as JSON has it, whose misleading characters are their codes between marks.
-// What is not of the types of an object goes by JSON; if all did, a report would take 1.4 times as long.
+// value returns a copy of a value as JSON has it, with misleading characters as codes between marks. Values
+// of types that objects do not have pass through JSON; if all did, a report would take 1.4 times as long.
 func (m *marker) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int64:
@@ -407,7 +401,7 @@ func (m *marker) value(v any) any {
 	return m.value(decoded)
 }
 
-// number returns a number of JSON: infinite where it is too large.
+// number returns a JSON number; infinity if it is too large.
 func number(n json.Number) any {
 	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
 		return i
@@ -435,11 +429,11 @@ func (m *marker) text(s string) string {
 	return b.String()
 }
 
-// marks reports whether YAML holds a character as it is that a reader should not
-// see so, or it is not a character. The library escapes control characters itself.
+// marks reports whether YAML would show a character that a reader should not see. The library escapes
+// control characters itself.
 func marks(r rune) bool { return r == mark || r >= 0xa0 && r != utf8.RuneError && redact.Harmful(r) }
 
-// unreadable reports whether YAML takes a character for no string, or for a line break.
+// unreadable reports whether YAML does not allow a character in a string, or reads it as a line break.
 func unreadable(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// What is said of a Written is said in the same words by all printers. The strings are
-// neither masked nor escaped.
+// The strings about a Written are the same in all printers, and neither masked nor escaped.
 
-// ToShow returns the result as it may be shown: without what is said of a change that was made of a
-// Secret, but for who owns its fields.
+// ToShow returns the result as it may be shown: without details of a change derived from a Secret, except
+// who owns its fields.
 func (w Written) ToShow() Written {
 	out := *w.Result
 	switch {
@@ -74,7 +73,7 @@ func hidden(r *write.Result, err error) error {
 	return engine.ErrHidden
 }
 
-// Verb is what was done, in the words of kubectl where it has one: "patched".
+// Verb returns what was done, in kubectl's words if it has any: "patched".
 func (w Written) Verb() string {
 	switch w.Outcome {
 	case write.Applied, write.Planned:
@@ -96,8 +95,7 @@ func (w Written) Verb() string {
 	return string(w.Outcome)
 }
 
-// Sentence is the Verb, and why the object is not as wanted: "conflicted: conflict
-// with ...".
+// Sentence returns the Verb, and why the object is not as wanted: "conflicted: conflict with ...".
 func (w Written) Sentence() string {
 	switch {
 	case w.Err != nil:
@@ -108,7 +106,7 @@ func (w Written) Sentence() string {
 	return w.Verb()
 }
 
-// Explanation is why an object is not as wanted, and what to change instead.
+// Explanation returns why an object is not as wanted, and what to change instead.
 func (w Written) Explanation() string {
 	text := cause(w.Err).Error()
 	if w.Instead != "" {
@@ -117,10 +115,10 @@ func (w Written) Explanation() string {
 	return text
 }
 
-// Cause is why an object is not as wanted, without its name; nil if it is.
+// Cause returns why an object is not as wanted, without its name; nil if it is as wanted.
 func (w Written) Cause() error { return cause(w.Err) }
 
-// UnverifiedCause is why there was no dry run, without the name of the object; nil if there was one.
+// UnverifiedCause returns why there was no dry run, without the name of the object; nil after one.
 func (w Written) UnverifiedCause() error { return cause(w.Unverified) }
 
 func cause(err error) error {
@@ -131,8 +129,7 @@ func cause(err error) error {
 	return err
 }
 
-// Message is what the server says where it objects, or else the Cause; empty for an
-// object that was written.
+// Message returns the server's objection, or else the Cause; empty for an object that was written.
 func (w Written) Message() string {
 	err := w.Err
 	if err == nil && w.Status != nil {
@@ -150,8 +147,8 @@ func (w Written) Message() string {
 	return w.Verb()
 }
 
-// Notes are what to know about a write that went well: whose fields it took, unless
-// no one sets them again, and what the server made of it.
+// Notes returns remarks on a successful write: the managers whose fields it took, unless they no longer set
+// them, and what the server made of it.
 func (w Written) Notes() []string {
 	var out []string
 	if w.Earlier {
@@ -178,7 +175,7 @@ func (w Written) Notes() []string {
 	return out
 }
 
-// Differences are what the server made of the change beyond what was wanted.
+// Differences returns what the server changed beyond the request.
 func (w Written) Differences() []string {
 	var out []string
 	if set := w.Difference.Of(request.Overridden); len(set) > 0 {
@@ -198,19 +195,18 @@ func paths(list []fieldpath.Path) string {
 	return strings.Join(out, ", ")
 }
 
-// RuleStatus is the outcome of a rule on a target, in the words of Kyverno's
-// UpdateRequests.
+// RuleStatus is the outcome of a rule on a target, in the words of Kyverno's UpdateRequests.
 type RuleStatus string
 
-// The statuses. Kyverno has no Skipped: the target was deleted or is left to its
-// manager, or the run ended before.
+// The statuses. Kyverno has no Skipped: the target was deleted, is left to its manager, or the run ended
+// before.
 const (
 	Completed RuleStatus = "Completed"
 	Failed    RuleStatus = "Failed"
 	Skipped   RuleStatus = "Skipped"
 )
 
-// RuleStatus is the outcome of the rules that make the change.
+// RuleStatus returns the outcome of the rules that make the change.
 func (w Written) RuleStatus() RuleStatus {
 	switch {
 	case w.Outcome == write.Managed:
@@ -223,7 +219,7 @@ func (w Written) RuleStatus() RuleStatus {
 	return Skipped
 }
 
-// Conflicts gathers, manager by manager, the fields that stand in the way of writes.
+// Conflicts groups by manager the fields that prevented writes.
 type Conflicts []*Conflict
 
 // Conflict is what one manager owns of the objects that were not written.
@@ -237,7 +233,7 @@ type Conflict struct {
 	Autoscalers []string `json:"autoscalers,omitempty"`
 }
 
-// Add adds the fields for which an object was not written.
+// Add adds the fields that prevented the write of an object.
 func (c *Conflicts) Add(w Written) {
 	var err *write.ConflictError
 	if w.Outcome != write.Conflicted || !errors.As(w.Err, &err) {

@@ -1,5 +1,4 @@
-// Package formats opens the printers of a run: that of a format of -o, and the reports
-// that are named with --report.
+// Package formats opens the printers of a run: one for -o, and those of --report.
 package formats
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
-// The formats that others name.
+// The formats that other packages use.
 const (
 	Diff      = "diff"       // a unified diff of each object, for people
 	Summary   = "summary"    // a line for each object, for people
@@ -34,17 +33,17 @@ const (
 	CustomColumns  = "custom-columns" // over each change of the report
 )
 
-// outputFormat is one of -o.
+// outputFormat is a format of -o.
 type outputFormat struct {
 	name, also string // also is another name that kubectl has for it
 	open       func(o output.Options, template string) (output.Format, error)
-	// template is what is typed behind one that takes a template, as those of `kubectl get` do; fromFile of
-	// one that takes a file.
+	// template is the usage of a template that the format takes, as in `kubectl get`; fromFile if it takes a
+	// file.
 	template         string
 	people           bool // it is for people, not for programs
-	objects          bool // it lists objects, and not what the rules did to them
-	writes, compares bool // it is also one of a run that writes, of a comparison
-	tests            bool // it is also one of a run of tests
+	objects          bool // it lists objects without the results of rules
+	writes, compares bool // it is also for a run that writes, for a comparison
+	tests            bool // it is also for tests
 }
 
 const fromFile = "FILE"
@@ -85,12 +84,12 @@ func reportAs(asYAML bool) func(output.Options, string) (output.Format, error) {
 	return func(o output.Options, _ string) (output.Format, error) { return structured.NewReport(o, asYAML) }
 }
 
-// fits reports whether the format is one of a run with these options.
+// fits reports whether a run with these options has the format.
 func (f *outputFormat) fits(o output.Options) bool {
 	return (f.writes || !o.Writes) && (f.compares || !o.Compares) && (f.tests || !o.Tests)
 }
 
-// names lists formats, as a user begins to type them.
+// names lists formats as a user types them.
 func names(fits func(*outputFormat) bool) []string {
 	var out []string
 	for i := range all {
@@ -105,7 +104,7 @@ func names(fits func(*outputFormat) bool) []string {
 	return out
 }
 
-// find returns the format that a user means, and nil if there is none.
+// find returns the format that a user typed, or nil.
 func find(typed string) *outputFormat {
 	name, _, template := strings.Cut(typed, "=")
 	i := slices.IndexFunc(all, func(f outputFormat) bool {
@@ -130,13 +129,13 @@ func namesOf(o output.Options) []string {
 	return names(func(f *outputFormat) bool { return f.fits(o) })
 }
 
-// Explains reports whether a format has a place for why a rule did what it did.
+// Explains reports whether a format shows why a rule did what it did.
 func Explains(format string) bool {
 	f := find(format)
 	return f == nil || !f.objects
 }
 
-// ExplainNames lists the formats that have, for help and errors.
+// ExplainNames lists the formats that explain, for help and errors.
 func ExplainNames() string {
 	return strings.Join(names(func(f *outputFormat) bool { return !f.objects }), ", ")
 }
@@ -147,7 +146,7 @@ type UnknownFormatError struct {
 	Allowed []string
 }
 
-// Error lists the formats that exist.
+// Error lists the existing formats.
 func (e *UnknownFormatError) Error() string {
 	if slices.ContainsFunc(reportFormats, func(f reportFormat) bool { return f.name == e.Format }) &&
 		slices.Contains(e.Allowed, Diff) {
@@ -157,10 +156,9 @@ func (e *UnknownFormatError) Error() string {
 }
 
 // NewWrites returns the printer of a run that writes: it shows first what would change, and then, with a
-// printer of NewResults, what was written. The formats for people show both on one stream; with the others,
-// standard output is for what was written, and what would change goes to errOut. So it does with a report on
-// standard output, which takes the place of the rest. It fails for an unknown format, and for a query that
-// cannot be used.
+// printer of NewResults, what was written. The formats for people show both on one stream. Otherwise, and
+// with a report on standard output, what would change goes to errOut. It fails for an unknown format or an
+// unusable query.
 func NewWrites(writes output.Printer, format string, o output.Options, r *Reports,
 	errOut io.Writer,
 ) (output.Printer, error) {
@@ -178,7 +176,7 @@ func NewWrites(writes output.Printer, format string, o output.Options, r *Report
 	return &phases{preview: preview, writes: writes}, nil
 }
 
-// NewResults returns the printer of what was written alone.
+// NewResults returns the printer for what was written.
 func NewResults(format string, o output.Options, r *Reports) (output.Printer, error) {
 	var writes output.Printer
 	var err error
@@ -194,8 +192,8 @@ func NewResults(format string, o output.Options, r *Reports) (output.Printer, er
 	return writes, err
 }
 
-// New returns the printer of what a run finds, or of a comparison. It fails for an unknown format,
-// and for a template or a query that cannot be used.
+// New returns the printer of a preview, a comparison or tests. It fails for an unknown format and an
+// unusable template or query.
 func New(format string, o output.Options) (output.Printer, error) {
 	if err := checkQuery(format, &o); err != nil {
 		return nil, err
@@ -229,7 +227,7 @@ func New(format string, o output.Options) (output.Printer, error) {
 // errTwoTemplates is the error for one template too many.
 var errTwoTemplates = errors.New("-o and --template both give a template: leave one of them out")
 
-// templateOf returns the template of a format that takes one.
+// templateOf returns the template for a format that takes one.
 func (f *outputFormat) templateOf(typed string, o output.Options) (string, error) {
 	_, text, _ := strings.Cut(typed, "=")
 	switch {
@@ -274,7 +272,7 @@ func (p *phases) Flush() error { return errors.Join(output.Flush(p.preview), out
 // Close implements output.Printer.
 func (p *phases) Close() error { return p.writes.Close() }
 
-// checkQuery refuses a query of a format that would ignore it.
+// checkQuery returns an error for a query with a format that would ignore it.
 func checkQuery(format string, o *output.Options) error {
 	if o.Query == "" || format == JSON || format == YAML {
 		return nil

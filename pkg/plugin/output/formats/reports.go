@@ -18,9 +18,8 @@ import (
 // reportFormat is a format of --report.
 type reportFormat struct {
 	name string
-	// writes says that the format is also one of a run that writes, compares that it is one of a comparison,
-	// converts that it is one of a conversion, and tests that it is one of a run of tests. The others describe
-	// the state of objects, and not what was done to them.
+	// writes, compares, converts and tests say that the format is also for such runs. The others describe the
+	// state of objects, not what was done to them.
 	writes, compares, converts, tests bool
 	open                              func(output.Options) output.Format
 }
@@ -55,8 +54,7 @@ func newMarkdown(o output.Options, limit int) output.Format {
 	return report.NewMarkdown(o, limit)
 }
 
-// githubReport may go without a file: a runner reads commands from standard error
-// as from standard output.
+// githubReport may go without a file: a runner reads commands on standard error too.
 const githubReport = "github"
 
 // ReportNames lists the formats of --report of a run with these options, for help and errors.
@@ -71,7 +69,7 @@ func ReportNames(o output.Options) string {
 	return strings.Join(names, ", ")
 }
 
-// findReport returns the format of a name.
+// findReport returns the format of a name, if it fits the options.
 func findReport(name string, o output.Options) (*reportFormat, error) {
 	i := slices.IndexFunc(reportFormats, func(f reportFormat) bool { return f.name == name })
 	switch {
@@ -93,32 +91,32 @@ func findReport(name string, o output.Options) (*reportFormat, error) {
 // stdio is the file name that stands for standard output.
 const stdio = "-"
 
-// ReportOptions say where reports go, and what is in them.
+// ReportOptions say where reports go, and what they contain.
 type ReportOptions struct {
 	output.Options // its Out is standard output
 	ErrOut         io.Writer
 	// Stored, if set, takes reports of the API in the cluster, one with each call of Write.
 	Stored Store
 	API    report.PolicyReportAPI
-	// StdoutTaken says that the user wants something else on standard output.
+	// StdoutTaken says that -o uses standard output.
 	StdoutTaken bool
 }
 
-// Store is where reports go that is not there for others until it is committed.
+// Store is a destination of reports that others see only when it is committed.
 type Store interface {
 	io.Writer
 	Commit() error
 	Discard() error
 }
 
-// Reports is the printer of the reports of a run. The zero value writes none.
+// Reports is the printer of the reports of a run. The zero value has no reports.
 type Reports struct {
 	reports []output.Printer
 	files   []Store // of these
 	instead bool
 }
 
-// reportFile is a report whose file is there when it is closed.
+// reportFile is a report whose file appears when it is closed.
 type reportFile struct {
 	output.Printer
 	file   Store // nil for a stream
@@ -126,7 +124,6 @@ type reportFile struct {
 	failed error // the first error of a run that writes
 }
 
-// add adds a report.
 func (r *Reports) add(f output.Format, o output.Options, file Store) {
 	r.reports = append(r.reports,
 		&reportFile{Printer: output.NewPrinter(f, o.ShowSecrets), file: file, writes: o.Writes})
@@ -135,9 +132,8 @@ func (r *Reports) add(f output.Format, o output.Options, file Store) {
 	}
 }
 
-// OpenReports begins the reports that are named as FORMAT=FILE. It refuses what cannot
-// be written before anything is done, and creates no file yet. Of a run that writes, it
-// refuses formats that describe the state of objects.
+// OpenReports begins the reports named as FORMAT=FILE. It refuses files that cannot be written, but creates
+// none yet, and for a run that writes refuses formats that describe the state of objects.
 func OpenReports(named []string, o ReportOptions) (*Reports, error) {
 	o.Color, o.Query, o.Comparer = false, "", nil
 	out := &Reports{}
@@ -198,11 +194,11 @@ func (r *Reports) open(name, path string, o ReportOptions) error {
 	return nil
 }
 
-// Instead reports whether a report takes the place of what -o prints.
+// Instead reports whether a report replaces the output of -o.
 func (r *Reports) Instead() bool { return r.instead }
 
-// Beside returns a printer of what -o prints and of the reports. Where there are some, what -o prints ends
-// when nobody reads it any more, as with `| head`, and they do not.
+// Beside returns a printer of -o and of the reports. With reports, only the output of -o ends when nobody
+// reads it any more, as with `| head`.
 func (r *Reports) Beside(p output.Printer) output.Printer {
 	switch {
 	case r.instead:
@@ -213,7 +209,7 @@ func (r *Reports) Beside(p output.Printer) output.Printer {
 	return output.Tee(&unread{Printer: p}, r)
 }
 
-// unread is a printer that prints nothing more once its output is closed.
+// unread is a printer that stops once its output is closed.
 type unread struct {
 	output.Printer
 	closed bool
@@ -241,16 +237,15 @@ func (u *unread) Flush() error { return u.unless(func() error { return output.Fl
 // Close implements output.Printer.
 func (u *unread) Close() error { return u.unless(u.Printer.Close) }
 
-// Print adds an event to the reports. An error ends a run that writes nothing; in one
-// that writes, Close returns it.
+// Print adds an event to the reports. An error ends a run that writes nothing; in a run that writes, Close
+// returns it.
 func (r *Reports) Print(e output.Event) error { return output.Tee(r.reports...).Print(e) }
 
-// Close writes the reports. Of those that its error is about there is no file, or that
-// of the run before.
+// Close writes the reports. Where it fails, there is no file, or that of the previous run.
 func (r *Reports) Close() error { return output.Tee(r.reports...).Close() }
 
-// Discard removes what a run that broke off has left behind: its reports are not there,
-// or are those of the run before. It does nothing to reports that are closed.
+// Discard removes the incomplete reports of a run that broke off. It does nothing to reports that are
+// closed.
 func (r *Reports) Discard() error {
 	var errs []error
 	for _, f := range r.files {
@@ -286,15 +281,14 @@ func (f *reportFile) Close() error {
 	return f.file.Commit()
 }
 
-// stepSummaryVariable names the file in which GitHub Actions collects the summaries of
-// the steps of a job, and stepSummaryBytes is what it takes of one step.
+// stepSummaryVariable names the file in which GitHub Actions collects the summaries of the steps of a job,
+// each of at most stepSummaryBytes.
 const (
 	stepSummaryVariable = "GITHUB_STEP_SUMMARY"
 	stepSummaryBytes    = 1 << 20
 )
 
-// stepSummary returns what is added to the summary of the step; nil if no runner collects it, or there is no
-// room.
+// stepSummary returns the format for the summary of the step; nil if no runner collects it, or it is full.
 func stepSummary(o output.Options) output.Format {
 	path, room := os.Getenv(stepSummaryVariable), stepSummaryBytes
 	if info, err := os.Stat(path); err == nil {
@@ -306,10 +300,10 @@ func stepSummary(o output.Options) output.Format {
 	return newMarkdown(o, room)
 }
 
-// appender is a file to which other steps write as well.
+// appender is the path of a file to which other steps write as well.
 type appender string
 
-// Write appends at once.
+// Write appends b with one write.
 func (path appender) Write(b []byte) (int, error) {
 	f, err := os.OpenFile(string(path), os.O_WRONLY|os.O_CREATE|os.O_APPEND, file.Shared)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package human prints what a run finds, and what it wrote, for people: as a diff,
-// a summary, a table or Markdown, with objects that change alike shown as one.
+// Package human prints what a run finds and writes for people: as a diff, a summary, a table or Markdown,
+// with objects that change alike shown as one.
 package human
 
 import (
@@ -18,38 +18,36 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// base is what the formats for what was evaluated share: headings, the grouping of
-// objects that change alike, and the summary at the end.
+// base is the common part of the formats for a preview: headings, the grouping of objects that change alike,
+// and the summary at the end.
 type base struct {
 	output.Options
-	printed  bool // there is something above
+	printed  bool // something was printed
 	spaced   bool // an empty line stands between two groups
 	markdown bool // a page of Markdown
 	groups   []*group
 	known    map[groupKey]*group // these groups
 	wide     bool                // nothing is shortened
-	byShape  bool                // objects are like each other whatever the values are
+	byShape  bool                // objects are alike whatever their values are
 	valued   bool                // the values of every field are shown
-	grouped  int                 // how many groups there were
-	parts    bool                // the groups had to be shown before all objects were seen
-	overview *overview           // nil where each change is shown, however many there are
-	// What the summary at the end says in addition to numbers.
+	grouped  int                 // number of groups so far
+	parts    bool                // groups had to be shown before all objects were seen
+	overview *overview           // nil if each change is shown, however many there are
+	// What the summary says besides numbers.
 	skipped, warned, broken Counter
 	often                   Varieties
 	running                 running
 	remarked                int              // objects with a warning, or on which a rule failed
-	nameless                engine.ObjectKey // the object whose name is left out of strings, if any
+	nameless                engine.ObjectKey // the object whose name is left out of strings
 }
 
 func newBase(o output.Options) base {
 	return base{Options: o, spaced: o.Explain, known: map[groupKey]*group{}}
 }
 
-// page begins a block of text.
 func (h *base) page() *page { return &page{color: h.Color} }
 
-// write sends out one block. A block is written at once, so that an error in it
-// leaves no half of it behind.
+// write writes a block at once, so that an error in it leaves no half of it behind.
 func (h *base) write(b *page) error {
 	h.printed = true
 	_, err := h.Out.Write(b.Bytes())
@@ -91,8 +89,8 @@ func (h *base) begin(c *engine.Change) {
 	}
 }
 
-// show prints an object, or keeps it to print it with those that are like it. The words are equal for objects
-// that are shown as one.
+// show prints an object, or keeps it to print it with others. Words are equal for objects that are shown as
+// one.
 func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 	key := groupKey{section: h.section(c)}
 	if h.GroupBy != output.ByObject {
@@ -127,8 +125,8 @@ func (h *base) show(c *part, words []byte, what func() (shown, error)) error {
 	return h.Flush()
 }
 
-// crowded reports whether a new group is left out, because there are too many to list. Of those
-// before it, the failures stay; objects like those of the others begin new groups.
+// crowded reports whether a new group is left out because there are too many to list. Then only failures are
+// listed.
 func (h *base) crowded(text shown) bool {
 	v := h.overview
 	if !v.crowded && len(h.groups) == crowd {
@@ -139,9 +137,8 @@ func (h *base) crowded(text shown) bool {
 	return v.leavesOut(text.marker)
 }
 
-// likeness is equal for objects of a kind that are shown in the same words, and
-// whose fields have the same values before and after, as far as they are shown; by shape, whatever the
-// values.
+// likeness is equal for objects of a kind that are shown in the same words, and whose shown fields have the
+// same values before and after; with byShape, whatever the values.
 func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %q %q %v %s", wording.Kind(c.Subject), c.Subject.Of.Template, marker(c),
@@ -165,8 +162,8 @@ func (h *base) likeness(c *engine.Change, words []byte) [32]byte {
 	return [32]byte(hash.Sum(nil))
 }
 
-// Flush prints what is kept so far, under the headings of sections: namespaces by name, all else in the order
-// in which it came.
+// Flush prints what is kept below the headings of sections: namespaces by name, all else in the order of
+// arrival.
 func (h *base) Flush() error {
 	var titles []string
 	sections := map[string][]*group{}
@@ -198,7 +195,7 @@ func (h *base) Flush() error {
 	return nil
 }
 
-// heading writes that of a section.
+// heading writes the heading of a section.
 func (h *base) heading(title string) error {
 	b := h.page()
 	if h.printed {
@@ -213,7 +210,7 @@ func (h *base) heading(title string) error {
 	return h.write(b)
 }
 
-// group writes what a group is, and below it what is shown of it.
+// group writes the heading of a group and what is below it.
 func (h *base) group(b *page, g *group) {
 	if h.printed && (h.spaced || h.markdown) {
 		b.WriteString("\n")
@@ -231,7 +228,7 @@ func (h *base) group(b *page, g *group) {
 	}
 }
 
-// below writes what stands under the heading of a group.
+// below writes what follows the heading of a group.
 func (h *base) below(b *page, g *group) {
 	body := g.body
 	if g.count > 1 {
@@ -255,7 +252,7 @@ func placed(all []wording.Count, preposition, what string) string {
 	return fmt.Sprintf("%s%d %s", preposition, len(all), what)
 }
 
-// namespacesListed bounds the line that says where the objects are.
+// namespacesListed is the maximum number of places that listed names.
 const namespacesListed = 8
 
 // members names the objects of a group, or where they are.
@@ -280,7 +277,7 @@ func members(b *page, g *group) {
 	}
 }
 
-// listed lists the places that hold the most objects.
+// listed lists the places with the most objects.
 func listed(all []wording.Count) string {
 	parts := make([]string, 0, namespacesListed+1)
 	for i, place := range all {
@@ -293,7 +290,7 @@ func listed(all []wording.Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortName is "shop/web", for where the kind is known, and with a cluster "shop/web on prod".
+// shortName returns "shop/web", for where the kind is known, or "shop/web on prod" with a cluster.
 func shortName(k engine.ObjectKey) string {
 	name := strings.TrimPrefix(k.Namespace+"/"+k.Place().Name, "/")
 	if k.Cluster != "" {
@@ -302,7 +299,7 @@ func shortName(k engine.ObjectKey) string {
 	return name
 }
 
-// origin is where an object was read, to stand behind its name: on a page of Markdown, and where a rule
+// origin returns where an object was read, to follow its name: on a page of Markdown, and where a rule
 // failed.
 func (h *base) origin(c *engine.Change) string {
 	if c.Target.Origin == "" || !h.markdown && !c.Incomplete() {
@@ -311,7 +308,7 @@ func (h *base) origin(c *engine.Change) string {
 	return " (" + c.Target.Origin + ")"
 }
 
-// marker says at the beginning of a line what happens to the object.
+// marker returns the first character of a line, which says what happens to the object.
 func marker(c *engine.Change) string {
 	switch {
 	case c.Changed() && c.Before == nil:
@@ -324,10 +321,10 @@ func marker(c *engine.Change) string {
 	return "="
 }
 
-// failure is the marker of an object on which a rule failed, and that does not change.
+// failure is the marker of an unchanged object on which a rule failed.
 const failure = "!"
 
-// markerColor is the colour of a marker; the marker itself says the same.
+// markerColor returns the colour of a marker.
 func markerColor(m string) Color {
 	switch m {
 	case "+":
@@ -338,8 +335,8 @@ func markerColor(m string) Color {
 	return Bold
 }
 
-// impacts writes what the changes of a group mean beyond their fields: in full for one object, in general for
-// several.
+// impacts writes what the changes of a group mean beyond their fields: in full for one object, in general
+// for several.
 func impacts(b *page, g *group) {
 	warning := func(code engine.ImpactCode, text string) {
 		b.WriteString("  ")
@@ -362,14 +359,14 @@ func impacts(b *page, g *group) {
 	}
 }
 
-// page is text for people, and the one place where it is escaped: nothing that is
-// written to it acts on a terminal or a CI runner, or forges a line.
+// page is text for people, and the one place where it is escaped: nothing written to it acts on a terminal
+// or a CI runner, or forges a line.
 type page struct {
 	bytes.Buffer
 	color bool
 }
 
-// paint writes a string in a color, on a page that has any.
+// paint writes a string in a color, if the page has colors.
 func (p *page) paint(c Color, text string) {
 	if p.color && c != Plain && text != "" {
 		text = string(c) + text + reset
@@ -383,8 +380,8 @@ func (p *page) line(c Color, text string) {
 	p.WriteByte('\n')
 }
 
-// unified returns a unified diff in colors. It is escaped already, so that what is
-// compared is what is shown.
+// unified returns a unified diff in colors. It is escaped already, so that what is compared is what is
+// shown.
 func (h *base) unified(diff string) []byte {
 	p := h.page()
 	p.Grow(len(diff))
@@ -398,8 +395,8 @@ func (h *base) unified(diff string) []byte {
 	return p.Bytes()
 }
 
-// cutMiddle leaves out the middle of a string of more bytes than that: the beginning of a rule names its
-// policy, and the end of a path its field.
+// cutMiddle cuts the middle of a string that is too long: a rule begins with its policy, and a path ends
+// with its field.
 func cutMiddle(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -409,11 +406,10 @@ func cutMiddle(text string, most int) string {
 		strings.ToValidUTF8(text[len(text)-half:], "")
 }
 
-// table writes rows whose columns stand in line.
+// table writes rows with aligned columns.
 func (p *page) table(rows [][]string) { p.WriteString(wording.Table(rows)) }
 
-// escapedCells are the strings of a row, each escaped and on one line, with another in the place of empty
-// ones.
+// escapedCells escapes the strings of a row in place, each on one line, with another for empty ones.
 func escapedCells(texts []string, empty string) []string {
 	for i := range texts {
 		texts[i] = cmp.Or(redact.EscapeLine(texts[i]), empty)
@@ -421,7 +417,7 @@ func escapedCells(texts []string, empty string) []string {
 	return texts
 }
 
-// Color is what a terminal begins to write in a color with.
+// Color is the escape sequence that begins a color.
 type Color string
 
 // The colors.

@@ -11,21 +11,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The formats of -o in which a Comparison is not like a diff.
+// The formats of a Comparison besides diff.
 const (
 	comparisonSummary  = "summary"  // with the fields and the rules
 	comparisonTable    = "table"    // a row for each object
 	comparisonMarkdown = "markdown" // for a comment or a ticket
 )
 
-// Comparison prints what two sets of policies do not do alike: an overview, the objects,
-// and at the end what the rules were exercised on.
+// Comparison prints the differences between two sets of policies: an overview, the objects, and at the end
+// how the rules were exercised.
 type Comparison struct {
 	base
 	style  string // a format of -o
 	differ output.Differ
 	rows   [][]string // of the table
-	// problems are those of a page of Markdown.
+	// problems of a page of Markdown
 	problems Problems
 }
 
@@ -37,7 +37,7 @@ func NewComparison(o output.Options, style string) *Comparison {
 	return p
 }
 
-// Print shows an object that does not come out the same, and the overview.
+// Print shows an object that differs, and the overview.
 func (p *Comparison) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
@@ -67,8 +67,7 @@ func (p *Comparison) Print(s output.Shown) error {
 	return nil
 }
 
-// converted is a block of a page of Markdown: a policy with its verdict, and below that what it was converted
-// to.
+// converted writes a section of a page of Markdown: a policy with its verdict and its conversion.
 func (p *Comparison) converted(e output.Converted) error {
 	b := p.page()
 	b.WriteString("\n## " + codeSpan(e.Policy) + "\n\n- " + codeSpan(e.Origin) + ": " + ShortSpan(e.Verdict) +
@@ -90,7 +89,7 @@ func (p *Comparison) converted(e output.Converted) error {
 	return p.write(b)
 }
 
-// comparedMarker stands at the beginning of the line of an object.
+// comparedMarker returns the first character of the line of an object.
 func comparedMarker(v compare.Verdict) string {
 	switch v {
 	case compare.OnlyOldChanges:
@@ -104,7 +103,7 @@ func comparedMarker(v compare.Verdict) string {
 	return "!"
 }
 
-// object shows an object, or keeps it to show it with those that are like it.
+// object shows an object, or keeps it to show it with others.
 func (p *Comparison) object(e output.Compared) error {
 	notes := p.page()
 	text := shown{marker: comparedMarker(e.Verdict), note: "  (" + wording.Verdict(e.Result) + ")"}
@@ -176,7 +175,6 @@ func (p *Comparison) manifest(b *page, e output.Compared) error {
 	return nil
 }
 
-// row adds a row of the table.
 func (p *Comparison) row(e output.Compared) {
 	var rules [2][]string
 	add := func(side compare.Side, r engine.RuleRef) {
@@ -202,7 +200,7 @@ func (p *Comparison) row(e output.Compared) {
 	p.rows = append(p.rows, escapedCells(row, "<none>"))
 }
 
-// end prints the overview, the objects, and what the rules were exercised on.
+// end prints the overview, the objects, and how the rules were exercised.
 func (p *Comparison) end(s compare.Summary) error {
 	b := p.page()
 	if p.printed {
@@ -230,7 +228,7 @@ func (p *Comparison) end(s compare.Summary) error {
 	return p.write(b)
 }
 
-// heading2 writes a heading, which only a page of Markdown has.
+// heading2 writes a heading on a page of Markdown.
 func (p *Comparison) heading2(b *page, text string) {
 	if p.markdown {
 		b.WriteString("## " + text + "\n\n")
@@ -255,14 +253,14 @@ func (p *Comparison) counts(b *page, s compare.Summary) {
 	}
 	if s.Problems > 0 {
 		if p.markdown {
-			b.WriteString("\n") // or else it belongs to the list
+			b.WriteString("\n") // otherwise it belongs to the list
 		}
 		b.line(Red, "Not all could be compared: "+wording.Plural(s.Problems, "error")+
 			" in policies or in what was read.")
 	}
 }
 
-// exercised is the table of the rules, and what is missing to exercise the others.
+// exercised writes the table of the rules, and what is missing to exercise the others.
 func (p *Comparison) exercised(b *page, s compare.Summary) {
 	remarks := p.remarks(s)
 	if !p.markdown {
@@ -283,7 +281,7 @@ func (p *Comparison) exercised(b *page, s compare.Summary) {
 	}
 }
 
-// exercises are the rows of the table: one for each rule, whatever the number of its parameters.
+// exercises returns the rows of the table, one for each rule whatever the number of its parameters.
 func exercises(s compare.Summary, name func(engine.RuleRef) string) [][]string {
 	rows := [][]string{{"SIDE", "POLICY/RULE", "MATCHED", "HELD BACK", "CHANGED"}}
 	if s.Variants.Compared > 0 {

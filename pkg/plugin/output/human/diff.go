@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Diff prints a unified diff of each object under a heading that says who
-// changed what. Where the options have a Comparer, that shows the differences instead.
+// Diff prints a unified diff of each object below a heading that says who changed what. A Comparer in the
+// options shows the differences instead.
 type Diff struct {
 	base
 	differ output.Differ
@@ -28,7 +28,7 @@ func NewDiff(o output.Options) *Diff {
 	return p
 }
 
-// Print shows an object that would change, or that needs a remark, and the summary.
+// Print shows an object that would change or needs a remark, and the summary.
 func (p *Diff) Print(shown output.Shown) error {
 	c, isChange := shown.Event().(output.Evaluated)
 	s, ends := shown.Event().(output.Summary)
@@ -92,7 +92,7 @@ func lineColor(l string) Color {
 	return Plain
 }
 
-// NewDiffer returns what compares states as the diff format does, or the sides of a comparison.
+// NewDiffer returns the Differ of a diff or a comparison.
 func NewDiffer(o output.Options) output.Differ {
 	out := output.Differ{ContextLines: o.ContextLines}
 	if o.Compares {
@@ -101,8 +101,7 @@ func NewDiffer(o output.Options) output.Differ {
 	return out
 }
 
-// comparedName is an object's name as kubectl diff has it: group, version, kind,
-// namespace and name.
+// comparedName returns an object's name as in kubectl diff: group, version, kind, namespace and name.
 func comparedName(k engine.ObjectKey) string {
 	name := strings.Join([]string{k.Version, k.Kind, k.Namespace, k.Name}, ".")
 	if k.Group != "" {
@@ -114,9 +113,9 @@ func comparedName(k engine.ObjectKey) string {
 	return name
 }
 
-// NewMarkdown returns a printer of what the diff format prints as Markdown, for a comment on a change or
-// a ticket. What comes from clusters and policies stands in code spans and fenced blocks
-// alone, so that nothing in it is read as Markdown or HTML.
+// NewMarkdown returns a printer of the diff format as Markdown, for a comment on a change or a ticket.
+// Strings from clusters and policies are only in code spans and fenced blocks, so that nothing in them is
+// read as Markdown or HTML.
 func NewMarkdown(o output.Options) *Diff {
 	o.Color = false
 	p := NewDiff(o)
@@ -146,7 +145,7 @@ func (h *base) markdownSummary(b *page, s evaluation.Summary) {
 	}
 }
 
-// markdownTable writes rows below a head. The first few columns have strings, the others numbers.
+// markdownTable writes rows below a head, with numbers in all columns after the first few.
 func markdownTable(b *page, strs int, rows [][]string) {
 	for i, row := range rows {
 		line := "| " + strings.Join(row, " | ") + " |\n"
@@ -158,10 +157,10 @@ func markdownTable(b *page, strs int, rows [][]string) {
 	}
 }
 
-// cell is a code span in a table.
+// cell returns a code span for a table.
 func cell(text string) string { return strings.ReplaceAll(codeSpan(text), "|", `\|`) }
 
-// severitySuffix stands behind the name of a rule.
+// severitySuffix returns the suffix for the name of a rule.
 func severitySuffix(s string) string {
 	if s == "" {
 		return ""
@@ -169,7 +168,7 @@ func severitySuffix(s string) string {
 	return " (" + s + ")"
 }
 
-// codeSpan shows a string as one line, escaped, between more backticks than it holds.
+// codeSpan returns a string as one escaped line in a code span.
 func codeSpan(s string) string {
 	s = redact.EscapeLine(s)
 	fence := strings.Repeat("`", longestRun(s)+1)
@@ -179,13 +178,13 @@ func codeSpan(s string) string {
 	return fence + s + fence
 }
 
-// fenced shows lines of a page as they are, between fences longer than any in them.
+// fenced writes lines of a page between fences that are longer than any in them.
 func fenced(b *page, language, text string) {
 	fence := strings.Repeat("`", max(longestRun(text)+1, 3))
 	b.WriteString("\n" + fence + language + "\n" + text + fence + "\n")
 }
 
-// longestRun counts the backticks of the longest run of them.
+// longestRun returns the length of the longest run of backticks.
 func longestRun(s string) int {
 	longest, run := 0, 0
 	for i := range len(s) {
@@ -198,11 +197,11 @@ func longestRun(s string) int {
 	return longest
 }
 
-// maxProblems bounds how many problems a page of Markdown lists.
+// maxProblems is the maximum number of problems on a page of Markdown.
 const maxProblems = 20
 
-// Problems are what went wrong beside the objects, for a page of Markdown: it is read where
-// standard error is not. The zero value has none.
+// Problems are the errors that are not about objects, for a page of Markdown: it is read where standard
+// error is not. The zero value is empty.
 type Problems struct {
 	lines []string
 	more  int // that are not listed
@@ -217,7 +216,7 @@ func (p *Problems) Add(text string) {
 	p.lines = append(p.lines, "- error: "+ShortSpan(text)+"\n")
 }
 
-// String returns a list below an empty line; it is empty if there are none.
+// String returns a list below an empty line; empty without problems.
 func (p *Problems) String() string {
 	switch {
 	case len(p.lines) == 0:
@@ -228,8 +227,8 @@ func (p *Problems) String() string {
 	return "\n" + strings.Join(p.lines, "")
 }
 
-// spanBytes bounds a code span on a line.
+// spanBytes is the maximum length of a ShortSpan.
 const spanBytes = 500
 
-// ShortSpan is a code span of a string that is cut where it is long.
+// ShortSpan returns a code span of a string, shortened if it is long.
 func ShortSpan(text string) string { return codeSpan(engine.Shorten(text, spanBytes)) }

@@ -9,19 +9,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The bounds of what is held.
+// The limits of what is held in memory.
 const (
 	maxGroups   = 4096
 	namesListed = 4 // of a group that is not expanded
 )
 
-// shown is what is shown of a group.
+// shown is how a group is shown.
 type shown struct {
 	marker string // in front of the heading
 	note   string // at the end of the heading of one object
-	notes  string // and of that of several
-	// body stands below it where it is one object; several is the same without the name of the first of
-	// several.
+	notes  string // at the end of the heading of several
+	// body follows the heading of one object; several that of several, without the name of the first.
 	body, several []byte
 	diff          []byte // below that
 }
@@ -29,15 +28,15 @@ type shown struct {
 // group is one or more objects of a kind that are shown in the same words.
 type group struct {
 	shown
-	// under which it stands; empty unless groups are put together by policy, namespace or cluster
+	// heading of the group; empty unless grouped by policy, namespace or cluster
 	section    string
 	first      engine.ObjectKey // of the objects
 	impacts    []engine.Impact  // of the first
 	count      int
-	pods       int      // of all of them that restart
-	names      []string // the first few, or all when the groups are expanded
+	pods       int      // that restart, of all objects
+	names      []string // the first few, or all if the groups are expanded
 	namespaces Counter  // empty for objects without a namespace
-	clusters   Counter  // empty of a run on one
+	clusters   Counter  // empty for a run on one
 	fields     Varieties
 }
 
@@ -46,10 +45,10 @@ type groupKey struct {
 	likeness [32]byte // equal for objects that are shown in the same words
 }
 
-// add counts an object. The origin stands behind its name.
+// add counts an object, whose name is followed by the origin.
 func (g *group) add(c *engine.Change, origin string, expand bool) {
 	g.count++
-	if !c.Managed() { // or else they are left alone
+	if !c.Managed() { // otherwise they do not restart
 		for i := range c.Impacts {
 			g.pods += c.Impacts[i].Pods
 		}
@@ -65,7 +64,7 @@ func (g *group) add(c *engine.Change, origin string, expand bool) {
 	}
 }
 
-// String names the object, or says how many there are.
+// String returns the heading: the object, or how many there are.
 func (g *group) String() string {
 	if g.count == 1 {
 		return g.marker + " " + g.first.String() + g.note
@@ -78,7 +77,7 @@ func (g *group) String() string {
 		placed(g.namespaces.All(), " in ", "namespaces") + placed(g.clusters.All(), " on ", "clusters") + g.notes
 }
 
-// section is the heading under which an object stands.
+// section returns the heading above an object.
 func (h *base) section(c *part) string {
 	switch h.GroupBy {
 	case output.ByPolicy:
@@ -109,7 +108,7 @@ func (t *Counter) add(text string, times int) {
 	t.counts[text] += times
 }
 
-// All lists the strings, the most frequent first. Those that are as frequent come in alphabetical order.
+// All returns the strings, the most frequent first, equally frequent ones in alphabetical order.
 func (t *Counter) All() []wording.Count {
 	var all []wording.Count
 	for text, n := range t.counts {
@@ -121,7 +120,7 @@ func (t *Counter) All() []wording.Count {
 	return all
 }
 
-// Top lists the most frequent strings, at most so many, and how many additions it leaves out.
+// Top returns the most frequent strings, at most so many, and how many additions it leaves out.
 func (t *Counter) Top(most int) (top []wording.Count, rest int) {
 	top = t.All()
 	top = top[:min(most, len(top))]
@@ -132,13 +131,12 @@ func (t *Counter) Top(most int) (top []wording.Count, rest int) {
 	return top, rest
 }
 
-// part is a change as the formats for people show it: whole, or what one policy
-// does to the object.
+// part is a change as the formats for people show it: whole, or what one policy does to the object.
 type part struct {
 	engine.Change
-	policy string               // whose part it is; empty where it is the whole, and so are:
+	policy string               // of the part; empty, as are the others, for the whole
 	others []engine.FieldChange // the differences of all policies
-	by     []string             // the policies that the change has fields of
+	by     []string             // the policies that wrote fields of the change
 }
 
 // event prints the parts of a change that change something or need a remark, or the summary.
@@ -162,8 +160,7 @@ func (h *base) event(s output.Shown, print func(*part) error) error {
 	return nil
 }
 
-// parted is a change policy by policy, in the order in which they ran, where that
-// is asked for.
+// parted returns a change policy by policy, in the order in which they ran, if grouped by policy.
 func (h *base) parted(c *engine.Change) []*part {
 	if h.GroupBy != output.ByPolicy {
 		return []*part{{Change: *c}}
@@ -180,8 +177,7 @@ func (h *base) parted(c *engine.Change) []*part {
 	return parts
 }
 
-// byPolicy gives each policy its steps and fields. A field belongs to the policy that
-// wrote it last.
+// byPolicy returns the steps and fields of each policy. A field belongs to its last writer.
 func byPolicy(c *engine.Change) []*part {
 	var parts []*part
 	known := map[string]*part{}
@@ -218,8 +214,8 @@ func byPolicy(c *engine.Change) []*part {
 	return parts
 }
 
-// concernedParts are the parts that an impact comes from: those with the fields that it is
-// about, or else all that change or write something.
+// concernedParts returns the parts that an impact comes from: those with its fields, or else those that
+// change or write something.
 func concernedParts(parts []*part, impact *engine.Impact) []*part {
 	for _, concerned := range []func(*part) bool{
 		func(p *part) bool {
@@ -237,13 +233,13 @@ func concernedParts(parts []*part, impact *engine.Impact) []*part {
 	return parts[:1]
 }
 
-// byOthers says which other policies change the object, and "" where none does.
+// byOthers says which other policies change the object, if any.
 func (p *part) byOthers() string {
 	words, n := "changed by ", len(p.by)
 	if p.Changed() {
 		words, n = "also changed by ", n-1
 	}
-	if n < 1 { // or none, as of the whole
+	if n < 1 { // as for the whole
 		return ""
 	}
 	const first = 10 // more than are named

@@ -10,11 +10,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// fieldsListed bounds the heading, not the diff: the other fields of a rule are counted.
+// fieldsListed is the maximum number of fields listed for a rule; the diff has all.
 const fieldsListed = 20
 
-// notes writes what stands under the heading of an object: which rules changed which
-// fields, and which of the others failed or warn; with Explain, every rule.
+// notes writes what follows the heading of an object: the rules with the fields that they changed, and those
+// that failed or warn; with Explain, every rule.
 func (h *base) notes(b *page, c *part) {
 	if h.Explain {
 		h.trace(b, &c.Change)
@@ -41,7 +41,7 @@ type writer struct {
 	fields []engine.FieldChange
 }
 
-// writers are the rules that changed the object, in the order in which they did.
+// writers returns the rules that changed the object, in their order.
 func writers(c *engine.Change) []*writer {
 	var out []*writer
 	places := map[engine.RuleRef]*writer{}
@@ -133,8 +133,8 @@ func fieldMarker(k engine.ChangeKind) string {
 	return "~"
 }
 
-// path names a field, and what its values do not say by themselves: where it
-// moved, that "8080" and 8080 are not the same, and how much goes with it.
+// path returns the name of a field with what its values do not say: where it moved, that "8080" and 8080
+// differ, and how much is removed with it.
 func (h *base) path(f engine.FieldChange) string {
 	text := engine.PathString(f.Path)
 	if text == "" {
@@ -153,7 +153,7 @@ func (h *base) path(f engine.FieldChange) string {
 	return text
 }
 
-// size counts the fields of a value that have no others below them.
+// size counts the leaf fields of a value.
 func size(v any) int {
 	n := 0
 	switch v := v.(type) {
@@ -169,7 +169,7 @@ func size(v any) int {
 	return max(n, 1)
 }
 
-// typeName is JSON's name of a value's type.
+// typeName returns JSON's name for the type of a value.
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -186,8 +186,8 @@ func typeName(v any) string {
 	return "number"
 }
 
-// noted returns the steps that get a line of their own because they did not change the object, and of how
-// many triggers each line speaks: what a rule comes to for several of them alike is said once.
+// noted returns the steps that get a line although they did not change the object, with the number of
+// triggers: several triggers with the same result share a line.
 func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 	out := map[*engine.Step]int{}
 	first := map[string]*engine.Step{}
@@ -211,10 +211,10 @@ func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 
 const triggeredBy = "triggered by "
 
-// triggersListed are those that the line of a rule names.
+// triggersListed is the maximum number of triggers in the line of a rule.
 const triggersListed = 3
 
-// labels are what a reader must know about a step that changed something.
+// labels returns what a reader must know about a step that changed something.
 func (h *base) labels(s *engine.Step) []string {
 	var out []string
 	if s.AsCreated {
@@ -229,7 +229,7 @@ func (h *base) labels(s *engine.Step) []string {
 	return out
 }
 
-// reason is why a step did not change anything.
+// reason returns why a step did not change anything.
 func (h *base) reason(s *engine.Step) string {
 	if s.Err == nil {
 		return ""
@@ -237,11 +237,10 @@ func (h *base) reason(s *engine.Step) string {
 	return h.text(s.Err.Error())
 }
 
-// text is a string about an object as it is shown.
+// text returns a string about an object as it is shown.
 func (h *base) text(s string) string { return wording.WithoutName(s, h.nameless) }
 
-// several returns what is written of an object where it is shown with others that are like it: the same
-// without its name. One is what is written where it is shown alone.
+// several returns what write prints of an object among similar ones: the same as one, without its name.
 func (h *base) several(one *page, c *part, write func(*page, *part)) *page {
 	remarked := c.Incomplete() ||
 		slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return len(s.Warnings) > 0 })
@@ -278,8 +277,8 @@ func (h *base) warnings(b *page, warnings []engine.Warning) {
 	}
 }
 
-// trace writes what every rule did to an object, policy by policy in the order in
-// which they ran, each with its reason.
+// trace writes what every rule did to an object, policy by policy in the order in which they ran, each with
+// its reason.
 func (h *base) trace(b *page, c *engine.Change) {
 	if len(c.Steps) == 0 {
 		b.WriteString("  no rule was evaluated for it\n")
@@ -312,8 +311,7 @@ func (h *base) trace(b *page, c *engine.Change) {
 	h.traceDerived(b, derived)
 }
 
-// derivedForOthers reports whether Kyverno's autogen derived the rule for other kinds than that of the
-// object.
+// derivedForOthers reports whether Kyverno's autogen derived the rule for other kinds than the object's.
 func derivedForOthers(s *engine.Step) bool {
 	var m engine.Mismatch
 	return s.Outcome == engine.NotMatched && strings.HasPrefix(s.Rule.Rule, "autogen-") &&
@@ -361,7 +359,7 @@ func (h *base) traceStep(b *page, s *engine.Step, triggers int) {
 	h.warnings(b, s.Warnings)
 }
 
-// outcome is the outcome of a step in words, and its reason.
+// outcome returns the outcome of a step in words, with its reason.
 func (h *base) outcome(s *engine.Step) string {
 	text := string(s.Outcome)
 	if s.Again != "" {

@@ -26,7 +26,7 @@ var outcomes = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 // Close has nothing to add to the summary.
 func (h *base) Close() error { return nil }
 
-// summarize ends a format for people: what each rule did, the counts, the next command.
+// summarize ends a format for people: the results of each rule, the counts, the next command.
 func (h *base) summarize(s evaluation.Summary) error {
 	if err := h.Flush(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (h *base) summary(b *page, s evaluation.Summary) {
 	}
 }
 
-// remarkable are sentences about the run as a whole that a reader must not miss.
+// remarkable returns sentences about the run as a whole that a reader must not miss.
 func (h *base) remarkable(s evaluation.Summary) []string {
 	return slices.DeleteFunc([]string{
 		wording.Restarts(s.Restarts), wording.SetBack(s.SetBack),
@@ -75,7 +75,7 @@ func (h *base) remarkable(s evaluation.Summary) []string {
 	}, func(text string) bool { return text == "" })
 }
 
-// last are the lines about what to type next.
+// last returns the lines about what to type next.
 func (h *base) last(s evaluation.Summary) []string {
 	if h.Hint == nil {
 		return nil
@@ -98,7 +98,7 @@ func (h *base) last(s evaluation.Summary) []string {
 // table counts outcomes by rule.
 func (h *base) table(b *page, s evaluation.Summary) {
 	if h.Explain && s.Objects <= 1 {
-		return // the trace above, of the one object of the run, has said it
+		return // the trace above says it
 	}
 	if !h.wide && !h.Explain {
 		s.Rules = evaluation.MergeParameters(s.Rules)
@@ -146,8 +146,8 @@ func (h *base) table(b *page, s evaluation.Summary) {
 	}
 }
 
-// listed are the rules of the table. Those that matched no object are counted
-// below it, unless everything is explained.
+// listed returns the rules of the table. Rules that matched no object are counted below it, unless
+// everything is explained.
 func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	if h.Explain {
 		return s.Rules
@@ -159,8 +159,8 @@ func (h *base) listed(s evaluation.Summary) []evaluation.RuleSummary {
 	return rules
 }
 
-// mostTelling are the rules that failed on, or else changed, the most objects, in the order in which they
-// ran.
+// mostTelling returns the rules that failed on, or else changed, the most objects, in the order in which
+// they ran.
 func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 	if len(rules) <= rulesListed {
 		return rules
@@ -185,30 +185,30 @@ func mostTelling(rules []evaluation.RuleSummary) []evaluation.RuleSummary {
 	return slices.DeleteFunc(rules, func(r evaluation.RuleSummary) bool { return !kept[r.Rule] })
 }
 
-// The bounds of what the summary lists.
+// The limits of what the summary lists.
 const (
 	reasonsListed = 5
-	fewObjects    = 5 // or groups, whose warnings and failures are easily seen above
+	fewObjects    = 5 // objects or groups whose warnings and failures are easily seen above
 )
 
 // reasonList is a list of the summary.
 type reasonList struct {
 	title  string
 	tally  *Counter
-	others string // than those that are listed
+	others string // label of the reasons that are not listed
 }
 
 const otherReasons = "for other reasons"
 
-// lists are why rules were skipped, which stands nowhere above, and the failures and
-// warnings where they are scattered over many objects.
+// lists returns the reasons why rules were skipped, and the failures and warnings if they are scattered over
+// many objects.
 func (h *base) lists(s evaluation.Summary) []reasonList {
 	var out []reasonList
 	var managed Counter
 	for _, m := range s.Managed {
 		managed.add(wording.Source(m.By, m.Source), m.Objects)
 	}
-	if managed.total > 1 { // or else it stands at the object
+	if managed.total > 1 { // otherwise the object says it
 		out = append(out, reasonList{"Managed, by source:", &managed, "from other sources"})
 	}
 	if !h.Explain {
@@ -216,7 +216,7 @@ func (h *base) lists(s evaluation.Summary) []reasonList {
 	}
 	if h.remarked > fewObjects && (h.markdown || h.grouped == 0 || h.grouped > fewObjects) {
 		out = append(out, reasonList{"Warnings:", &h.warned, otherReasons})
-		// or else they all stand above
+		// otherwise they are all above
 		if !h.overview.takesOver() || h.overview.partly || h.overview.failed > failuresListed {
 			out = append(out, reasonList{"Failed, denied or not supported:", &h.broken, otherReasons})
 		}
@@ -251,15 +251,15 @@ func (h *base) list(b *page, l reasonList) {
 	b.WriteString(below)
 }
 
-// Outcomes are the columns of a table of rules: those that came, and changed, since that nothing changed is
-// an answer.
+// Outcomes returns the columns of a table of rules: the outcomes that occurred, and always changed, since it
+// is an answer that nothing changed.
 func Outcomes(s evaluation.Summary) []engine.Outcome {
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o engine.Outcome) bool {
 		return o != engine.Changed && s.Outcomes(o) == 0
 	})
 }
 
-// counted are the rows of a table of rules, with the number of objects of each outcome.
+// counted returns the rows of a table of rules, with the number of objects of each outcome.
 func counted(rules []evaluation.RuleSummary, columns []engine.Outcome,
 	name func(evaluation.RuleSummary) string,
 ) [][]string {
@@ -277,7 +277,7 @@ func counted(rules []evaluation.RuleSummary, columns []engine.Outcome,
 	return rows
 }
 
-// fleet prints what came of each cluster.
+// fleet prints the result of each cluster.
 func (h *base) fleet(e output.Fleet) error {
 	b := h.page()
 	if h.markdown {
@@ -298,7 +298,7 @@ func (h *base) fleet(e output.Fleet) error {
 	return err
 }
 
-// problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
+// problemShown is the maximum length of a problem in a row, in bytes. It is shown in full elsewhere.
 const problemShown = 100
 
 // writeClusters writes a row for each cluster.
@@ -329,15 +329,14 @@ func (h *base) writeClusters(b *page, clusters []output.Cluster) {
 	b.table(rows)
 }
 
-// running counts the changes to Pods and Jobs, most of whose fields cannot change once they are there.
+// running counts the changes to Pods and Jobs, most of whose fields are immutable.
 type running struct {
 	changed, refused int
 	workloads        map[string]bool // from whose templates they come
 	cronJobs         bool            // among the workloads
-	rules            map[string]bool // that write what is refused
+	rules            map[string]bool // that write immutable fields
 }
 
-// add counts an object.
 func (r *running) add(c *engine.Change) {
 	switch c.Subject.GroupKind {
 	case schema.GroupKind{Kind: "Pod"}, schema.GroupKind{Group: "batch", Kind: "Job"}:
@@ -370,8 +369,8 @@ func (r *running) add(c *engine.Change) {
 	}
 }
 
-// sentence says that none of these changes can be made, and where they can; "" if one can. In an overview it
-// says how many cannot. Of a single object it is said above.
+// sentence says that no change to Pods and Jobs can be made, and where it can; "" if one can. In an overview
+// it says how many cannot. A single object says it above.
 func (r *running) sentence(s evaluation.Summary, overview bool) string {
 	var text string
 	switch {
@@ -394,7 +393,7 @@ func (r *running) sentence(s evaluation.Summary, overview bool) string {
 	return text
 }
 
-// derived are the rules that autogen has derived of these for the workloads.
+// derived returns the rules that autogen has derived from these for the workloads.
 func (r *running) derived(s evaluation.Summary) []string {
 	var out []string
 	for i := range s.Rules {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Summary prints a line for each object, and for those that change alike. Where there are more different
+// Summary prints a line for each object, and for objects that change alike. If there are more different
 // changes than a screen shows, it prints the most frequent ones by field instead.
 type Summary struct{ base }
 
@@ -23,13 +23,12 @@ func NewSummary(o output.Options) *Summary {
 	return p
 }
 
-// Print shows how many fields of an object would differ, and by which rules, and the
-// summary.
+// Print shows how many fields of an object would differ, by which rules, and the summary.
 func (p *Summary) Print(s output.Shown) error { return p.event(s, p.print) }
 
 func (p *Summary) print(c *part) error {
 	if p.overview.takesOver() && marker(&c.Change) != failure {
-		return nil // it is not listed, and was counted
+		return nil // it is counted, but not listed
 	}
 	notes := p.page()
 	p.lines(notes, c)
@@ -55,8 +54,8 @@ func (p *Summary) print(c *part) error {
 		func() (shown, error) { return text, nil })
 }
 
-// lines writes what failed and what is warned of, each warning of rules that changed the object once; with
-// Explain, every rule.
+// lines writes failures and warnings, each warning of rules that changed the object once; with Explain,
+// every rule.
 func (p *Summary) lines(b *page, c *part) {
 	if p.Explain {
 		p.trace(b, &c.Change)
@@ -77,8 +76,7 @@ func (p *Summary) lines(b *page, c *part) {
 	}
 }
 
-// changers names the rules that changed the object, each once, with what a
-// reader must know about them.
+// changers returns the rules that changed the object, each once, with what a reader must know about them.
 func changers(c *engine.Change) []string {
 	var out []string
 	seen := map[engine.RuleRef]bool{}
@@ -99,23 +97,23 @@ func changers(c *engine.Change) []string {
 	return out
 }
 
-// The bounds of an overview, which fits on a screen.
+// The limits of an overview, which fits on a screen.
 const (
 	crowd          = 24 // different changes that are listed one by one
 	changesListed  = 5
 	failuresListed = 10 // different ones, with their objects
 	rulesListed    = 20
-	lineListed     = 87 // bytes of a reason, behind its count
+	lineListed     = 87 // bytes of a reason, after its count
 )
 
-// overview takes the place of the changes when there are more different ones than a screen shows.
+// overview replaces the list of changes if there are more different ones than a screen shows.
 type overview struct {
-	crowded bool
+	crowded bool // it replaces the list
 	failed  int  // different failures that are listed
-	partly  bool // an object changed, and a rule failed on it: it is not among these
+	partly  bool // a rule failed on an object that changed, which is not listed
 }
 
-// newOverview returns nil where each change is asked for.
+// newOverview returns nil if the options ask for each change.
 func newOverview(o output.Options) *overview {
 	if o.GroupBy != output.ByPatch || o.ListAll || o.Explain {
 		return nil
@@ -123,13 +121,13 @@ func newOverview(o output.Options) *overview {
 	return &overview{}
 }
 
-// takesOver reports whether there are so many different changes that they are not listed.
+// takesOver reports whether there are too many different changes to list them.
 func (v *overview) takesOver() bool { return v != nil && v.crowded }
 
 // element finds the elements of lists in a path.
 var element = regexp.MustCompile(`\[\d+\]`)
 
-// reason is what the overview counts of why a rule was skipped: the elements of a list as one.
+// reason returns the reason why a rule was skipped as the overview counts it: all elements of a list as one.
 func (v *overview) reason(text string) string {
 	const condition = "condition on "
 	before, after, found := strings.Cut(text, condition)
@@ -139,8 +137,8 @@ func (v *overview) reason(text string) string {
 	return before + condition + element.ReplaceAllString(after, "[*]")
 }
 
-// remark is what the overview counts of an impact, whose fields differ from object to object; empty where
-// another line tells it.
+// remark returns an impact as the overview counts it, without the fields, which differ from object to
+// object; empty if another line says it.
 func (v *overview) remark(m *engine.Impact, kind string) string {
 	switch {
 	case v == nil:
@@ -152,8 +150,8 @@ func (v *overview) remark(m *engine.Impact, kind string) string {
 	return string(m.Code) + ": " + m.Alike()
 }
 
-// shortReason is a reason as it is listed. A warning begins with what it comes to, and a failure ends with
-// its cause.
+// shortReason shortens a reason for a list. A warning begins with its result, and a failure ends with its
+// cause.
 func (v *overview) shortReason(text string, failed bool) string {
 	if failed {
 		return cutMiddle(text, lineListed)
@@ -161,7 +159,7 @@ func (v *overview) shortReason(text string, failed bool) string {
 	return engine.Shorten(text, lineListed)
 }
 
-// leavesOut reports whether a group is not shown, of which there are so many others.
+// leavesOut reports whether a group is left out because there are too many.
 func (v *overview) leavesOut(marker string) bool {
 	if !v.crowded {
 		return false
@@ -181,7 +179,7 @@ func (v *overview) hint() string {
 	return text
 }
 
-// Table prints a row for each object, laid out as kubectl does.
+// Table prints a row for each object, in kubectl's layout.
 type Table struct {
 	base
 	rows *structured.Rows
@@ -199,7 +197,7 @@ func NewWideTable(o output.Options) *Table {
 	return p
 }
 
-// The bounds of what a row holds.
+// The limits of the cells of a row.
 const (
 	cellChanges = 100 // columns; the first change is listed in any case
 	cellPath    = 60
@@ -207,8 +205,7 @@ const (
 	cellValue   = 40
 )
 
-// Print shows the row of an object that would change, or that needs a remark, and the
-// summary.
+// Print shows the row of an object that would change or needs a remark, and the summary.
 func (p *Table) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Fleet:
@@ -264,7 +261,7 @@ func (p *Table) headers(clusters bool) error {
 	return p.rows.Add(headers)
 }
 
-// result is what a marker says, as a word.
+// result returns the meaning of a marker as a word.
 func result(c *engine.Change) string {
 	switch marker(c) {
 	case "+":
@@ -280,7 +277,7 @@ func result(c *engine.Change) string {
 	return "unchanged"
 }
 
-// changedBy names the rules that changed an object; a wide table all of them, and whole.
+// changedBy returns the rules that changed an object; a wide table has all of them in full.
 func (p *Table) changedBy(c *engine.Change) string {
 	rules := changers(c)
 	if p.wide {
@@ -289,7 +286,7 @@ func (p *Table) changedBy(c *engine.Change) string {
 	return fitting(", ", len(rules), func(i int) string { return cutMiddle(rules[i], cellRule) })
 }
 
-// fitting lists as many strings as a row has room for: one that is wider makes all rows so.
+// fitting joins as many strings as fit into a cell: a wide cell would widen all rows.
 func fitting(separator string, n int, text func(int) string) string {
 	var cell string
 	for i := range n {
@@ -305,7 +302,7 @@ func fitting(separator string, n int, text func(int) string) string {
 	return cell
 }
 
-// change is a field with its values, as short as can be.
+// change returns a field with its values, shortened.
 func (p *Table) change(f *engine.FieldChange) string {
 	path := p.path(*f)
 	if len(path) > cellPath { // its end says more
@@ -322,7 +319,7 @@ func (p *Table) change(f *engine.FieldChange) string {
 	return path + ": " + shortValue(f.From) + " -> " + shortValue(f.To)
 }
 
-// shortValue is a value as JSON, cut where it is long.
+// shortValue returns a value as shortened JSON.
 func shortValue(v any) string {
 	text, err := structured.MarshalLine(v)
 	if err != nil {
@@ -331,7 +328,7 @@ func shortValue(v any) string {
 	return engine.Shorten(strings.TrimSuffix(text, "\n"), cellValue)
 }
 
-// remarks are the notes and warnings of a change.
+// remarks returns the notes and warnings of a change.
 func (p *Table) remarks(c *engine.Change) []string {
 	var out []string
 	noted := p.noted(c)

@@ -9,12 +9,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Tests prints the results of tests that did not pass, each with where it stands, what is not as wanted, and
-// why; and the counts. As a table it has a row for each result.
+// Tests prints the results of tests that did not pass, each with its place, the unexpected fields and the
+// reason; and the counts. As a table it has a row for each result.
 type Tests struct {
 	base
 	foreign  wording.Reasons
-	rows     [][]string // of a table; nil for none
+	rows     [][]string // of a table
 	problems Problems
 }
 
@@ -97,7 +97,6 @@ func (p *Tests) result(t *output.Tested) error {
 	return p.write(b)
 }
 
-// end prints the counts.
 func (p *Tests) end(t *output.Tests) error {
 	b, others := p.page(), p.page()
 	for _, reason := range p.foreign.All() {

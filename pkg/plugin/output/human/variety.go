@@ -18,22 +18,23 @@ type Variety struct {
 	Kind    engine.ChangeKind
 	Path    string
 	Rule    engine.RuleRef
-	Example string // a value that it comes to have, or had
+	Example string // a value that the field gets, or had
 	Objects int
 
-	from string // a value that it replaces; empty where it replaces none
-	// replacesOthers reports that it replaces other values as well.
+	from string // a value that it replaces; empty if it replaces no value
+	// replacesOthers is set if it replaces other values as well.
 	replacesOthers bool
 	values         map[uint64]bool
 }
 
-// Values counts the values.
+// Values returns the number of different values.
 func (v *Variety) Values() int { return len(v.values) }
 
-// field is the path behind the marker of what happens there.
+// field returns the path after its marker.
 func (v *Variety) field() string { return fieldMarker(v.Kind) + " " + v.Path }
 
-// Varieties are those of fields, in the order in which they were met. Elements of lists count as one field.
+// Varieties collects what rules do to fields, in the order of arrival. Elements of a list count as one
+// field.
 type Varieties struct {
 	all   []*Variety
 	index map[string]*Variety
@@ -64,7 +65,7 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			of.from = cmp.Or(of.from, from)
 			of.replacesOthers = of.replacesOthers || of.from != from
 		}
-		if text, err := structured.MarshalLine(value); err == nil { // an error would be one of the diff as well
+		if text, err := structured.MarshalLine(value); err == nil { // the diff would report an error as well
 			of.values[maphash.String(hashSeed, text)] = true
 		}
 		if !met[of] {
@@ -76,8 +77,8 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 
 var hashSeed = maphash.MakeSeed() //nolint:gochecknoglobals // it does not change
 
-// leaf is the path and value of a field: that of the only field below a map which comes or goes with it, so
-// that a first label is added like a second one.
+// leaf returns the path and value of a field. Of a map with one field that is added or removed, it returns
+// that field, so that a first label is added like a second one.
 func leaf(f *engine.FieldChange) (fieldpath.Path, any) {
 	path, value := f.Path, f.To
 	switch f.Kind {
@@ -98,7 +99,8 @@ func leaf(f *engine.FieldChange) (fieldpath.Path, any) {
 	}
 }
 
-// examples writes an example of the fields that have several values, or of all: the values before it too.
+// examples writes an example of each field with several values, or with all of each field, with the previous
+// value.
 func (v *Varieties) examples(b *page, all bool) {
 	listed := 0
 	for _, of := range v.all {
@@ -122,7 +124,7 @@ func (v *Varieties) examples(b *page, all bool) {
 	}
 }
 
-// Frequent returns the changes that most objects have.
+// Frequent returns the most frequent changes.
 func (v *Varieties) Frequent(most int) []*Variety {
 	all := slices.Clone(v.all)
 	slices.SortFunc(all, func(a, b *Variety) int {
@@ -132,7 +134,7 @@ func (v *Varieties) Frequent(most int) []*Variety {
 	return all[:min(len(all), most)]
 }
 
-// frequent lists the changes that most objects have.
+// frequent lists the most frequent changes.
 func (h *base) frequent(b *page) {
 	all := h.often.Frequent(changesListed)
 	if len(all) == 0 {

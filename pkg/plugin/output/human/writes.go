@@ -10,24 +10,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// outcomeOrder is the order in which results are counted: what was done first.
+// outcomeOrder is the order in which results are counted: writes first.
 var outcomeOrder = []write.Outcome{ //nolint:gochecknoglobals // an immutable table
 	write.Applied, write.Planned, write.Unchanged, write.ServerKeepsValue, write.Deleted, write.Replaced,
 	write.Terminating, write.Managed, write.Ignored, write.Conflicted, write.Declined, write.Drifted,
 	write.Failed, write.NotTried,
 }
 
-// Writes prints a line for each object that was to be written, in kubectl apply's words; with Expand, it ends
-// with a table of what came of each rule, object by object. Objects that are not written for one reason have
-// one line, unless there are few of them.
+// Writes prints a line for each object that was to be written, in kubectl apply's words; with ListAll, it
+// ends with a table of the outcome of each rule, object by object. Objects that are not written for the same
+// reason share a line, unless they are few.
 type Writes struct {
 	base
 	counts    map[write.Outcome]int
 	causes    write.Causes
-	earlier   int // of the run before it was resumed
+	earlier   int // objects of the run before it was resumed
 	rows      []outcomeRow
 	conflicts output.Conflicts
-	unwritten wording.Reasons // of what is not printed yet
+	unwritten wording.Reasons // not printed yet
 }
 
 // NewWrites returns a printer of what was written.
@@ -51,7 +51,7 @@ func (p *Writes) Print(s output.Shown) error {
 		p.earlier++
 	}
 	if w.Outcome == write.NotTried {
-		return nil // the count at the end says it all
+		return nil // the count at the end says it
 	}
 	text := wording.ResourceName(w.Key) + " " + w.Verb()
 	if w.Key.Namespace != "" {
@@ -75,7 +75,7 @@ func (p *Writes) Print(s output.Shown) error {
 	return p.write(b)
 }
 
-// hold keeps the line of an object that is not written, for Flush.
+// hold keeps the line of an object that is not written for Flush.
 func (p *Writes) hold(w output.Written, text string) {
 	why := w.Explanation()
 	reason := p.unwritten.Add(w.Key, w.Verb()+": "+why)
@@ -116,7 +116,7 @@ func (p *Writes) suffix() string {
 	return ""
 }
 
-// Close prints how often each outcome came.
+// Close prints the number of objects with each outcome.
 func (p *Writes) Close() error {
 	if err := p.Flush(); err != nil {
 		return err
@@ -170,7 +170,6 @@ func rowsOf(w output.Written) []outcomeRow {
 	return rows
 }
 
-// table writes the rows.
 func (p *Writes) table(b *page) {
 	if len(p.rows) == 0 {
 		return
@@ -189,8 +188,7 @@ func (p *Writes) table(b *page) {
 	b.WriteString("\n")
 }
 
-// owners writes who owns the fields that were not written, and what to type to take
-// them over.
+// owners writes who owns the fields that were not written, and the flags that take them over.
 func (p *Writes) owners(b *page) {
 	if len(p.conflicts) == 0 {
 		return

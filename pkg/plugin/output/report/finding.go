@@ -1,5 +1,5 @@
-// Package report describes a run for the formats of --report: per object the finding
-// of each rule, masked and escaped.
+// Package report describes a run for the formats of --report: the finding of each rule on each object,
+// masked and escaped.
 //
 // A format implements Report; Printer feeds it with the events of a run.
 package report
@@ -23,12 +23,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Verdict is what a rule's outcomes on an object come to, for readers who ask whether
-// the object is as the policies want it.
+// Verdict sums up a rule's outcomes on an object: whether the object is as the policies want it.
 type Verdict string
 
-// The verdicts, named as policy reports name them. A run that writes has no Fail:
-// what would change is changed, or there is an Error or a reason to Skip it.
+// The verdicts, named as in policy reports. A run that writes has no Fail: an object is changed, or there is
+// an Error or a reason to Skip it.
 const (
 	Pass  Verdict = "pass"  // the rule finds nothing to change
 	Fail  Verdict = "fail"  // the rule would change the object
@@ -36,7 +35,7 @@ const (
 	Skip  Verdict = "skip"  // the rule was skipped, or the object left alone
 )
 
-// The bounds of what a finding holds.
+// The limits of a finding.
 const (
 	fieldsHeld  = 50 // with their values
 	fieldsNamed = 3  // in a message
@@ -45,30 +44,28 @@ const (
 // Finding is the result of one rule on one object, however often the rule ran.
 type Finding struct {
 	Rule    engine.RuleRef // not masked
-	Name    string         // the rule's, as wording.Rule writes it
+	Name    string         // the rule, as wording.Rule writes it
 	Place   Place          // of the policy
 	Verdict Verdict
-	// Outcome is the most telling engine.Outcome of the rule's steps; of a run that
-	// writes, the write.Outcome of the object.
+	// Outcome is the worst engine.Outcome of the rule's steps; in a run that writes, the write.Outcome of the
+	// object.
 	Outcome string
 	// Message is the result in one line.
 	Message string
-	// Changed counts the fields that the rule wrote last, and Fields are the first of
-	// them; of a run that writes, they are those of the object.
+	// Changed counts the fields that the rule wrote last, and Fields are the first of them; in a run that
+	// writes, those of the object.
 	Changed int
 	Fields  []Field
-	// Reasons say why the rule failed or was skipped, Notes what to know about what it
-	// did, Warnings what else to know.
+	// Reasons say why the rule failed or was skipped; Notes and Warnings are remarks on what it did.
 	Reasons, Notes, Warnings []string
 	outcomes                 []engine.Outcome // of the steps
 	paths                    []fieldpath.Path // of the fields
 
-	// Lines are those of a variant that shows a difference, in a comparison, or of what is not as a test wants
-	// it.
+	// Lines show the variant of a difference, in a comparison, or the unexpected fields of a test.
 	Lines []string
 }
 
-// message is the Message of a rule that was evaluated.
+// message returns the Message of a rule that was evaluated.
 func (f *Finding) message() string {
 	switch {
 	case f.Verdict == Fail:
@@ -81,7 +78,7 @@ func (f *Finding) message() string {
 	return "the rule finds nothing to change"
 }
 
-// fields counts the fields, and names the first.
+// fields counts the fields and names the first.
 func (f *Finding) fields(what string) string {
 	var named []string
 	for i := range min(len(f.Fields), fieldsNamed) {
@@ -90,9 +87,8 @@ func (f *Finding) fields(what string) string {
 	return fmt.Sprintf("%s %s: %s", wording.Plural(f.Changed, "field"), what, engine.FewOf(named, f.Changed))
 }
 
-// Details returns lines beyond the message, without a line break at their end: each
-// field with its values, notes and warnings. They are empty where there is no more
-// to say.
+// Details returns lines beyond the message, without a final line break: fields with their values, notes and
+// warnings. It may be empty.
 func (f *Finding) Details() string {
 	var lines []string
 	for i := range f.Fields {
@@ -115,9 +111,8 @@ func (f *Finding) Details() string {
 type Field struct {
 	Path string            `json:"path"`
 	Kind engine.ChangeKind `json:"kind"`
-	// From and To are the values as JSON, cut where they are long; of a moved
-	// element they are its places. From is empty for an added field and To for a
-	// removed one.
+	// From and To are the values as shortened JSON; for a moved element, its places. From is empty for an added
+	// field, To for a removed one.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
@@ -152,10 +147,10 @@ func FieldOf(f *engine.FieldChange) Field {
 	return out
 }
 
-// valueLength bounds a value in a report, in bytes.
+// valueLength is the maximum length of a value in a report, in bytes.
 const valueLength = 400
 
-// valueText is a value as JSON on one line.
+// valueText returns a value as shortened JSON on one line.
 func valueText(v any) string {
 	text, err := structured.MarshalLine(v)
 	if err != nil {
@@ -166,7 +161,7 @@ func valueText(v any) string {
 	return Cut(text, valueLength)
 }
 
-// Cut shortens a string that is longer than so many bytes, and says so.
+// Cut shortens a string that is longer than so many bytes, and adds its length.
 func Cut(s string, length int) string {
 	if len(s) <= length {
 		return s
@@ -174,15 +169,15 @@ func Cut(s string, length int) string {
 	return fmt.Sprintf("%s (%d bytes)", engine.Shorten(s, length), len(s))
 }
 
-// Place is where a policy or a manifest stands in a file, for programs that show files.
+// Place is the place of a policy or manifest in a file, for programs that show files.
 type Place struct {
-	// Path is the file's with slashes, not escaped; empty if it came from no file.
+	// Path of the file, with slashes and not escaped; empty without a file.
 	Path string
 	Line int
 }
 
-// PlaceOf returns the place in an origin: "policies/team.yaml:12". What comes from standard input,
-// a URL or the cluster has no place.
+// PlaceOf returns the place in an origin: "policies/team.yaml:12". Standard input, URLs and the cluster have
+// no place.
 func PlaceOf(origin string) Place {
 	at := strings.LastIndexByte(origin, ':')
 	if at < 0 || strings.Contains(origin, "://") {
@@ -195,13 +190,12 @@ func PlaceOf(origin string) Place {
 	return Place{Path: filepath.ToSlash(filepath.Clean(origin[:at])), Line: line}
 }
 
-// Problem is an error besides the objects. Its strings are escaped.
+// Problem is an error that is not about an object. Its strings are escaped.
 type Problem struct {
-	// Where is what the problem is about: "ClusterPolicy team-labels, rule add".
+	// Where is the subject of the problem: "ClusterPolicy team-labels, rule add".
 	Where string
-	Text  string // what is wrong, Where and Origin included
-	// Origin is where the policy was read, and Place the same for programs; both are
-	// empty for other problems.
+	Text  string // the problem, with Where and Origin
+	// Origin is where the policy was read, and Place the same for programs; both are empty for other problems.
 	Origin string
 	Place  Place
 }
@@ -218,25 +212,24 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// Report is a format. Its strings are masked and escaped: what is left to it is the
-// syntax.
+// Report is a format. Its strings are masked and escaped, so that it cares only for the syntax.
 type Report interface {
 	// Add adds an object and its findings.
 	Add(*Object) error
-	// Problem adds what went wrong besides the objects.
+	// Problem adds an error that is not about an object.
 	Problem(Problem) error
-	// Write ends the report. Of a run that writes, the summary is empty.
+	// Write ends the report. The summary of a run that writes is empty.
 	Write(evaluation.Summary) error
 }
 
-// Printer writes a Report of the events of a run: of what was evaluated, or of a run
-// that writes what was written.
+// Printer writes the events of a run as a Report: what was evaluated, or in a run that writes what was
+// written.
 type Printer struct {
 	report  Report
 	writes  bool
 	summary evaluation.Summary
-	// failed are objects that are still to be written, with the findings of the rules
-	// that could not be evaluated, and order lists them.
+	// failed has the objects still to be written, with the findings of rules that could not be evaluated; order
+	// lists them.
 	failed map[engine.ObjectKey]Object
 	order  []engine.ObjectKey
 }
@@ -295,14 +288,14 @@ func (p *Printer) Print(s output.Shown) error {
 	return nil
 }
 
-// keepFailed keeps which rules could not be evaluated on an object.
+// keepFailed keeps the findings of rules that could not be evaluated on an object.
 func (p *Printer) keepFailed(c *engine.Change) {
 	if !c.Incomplete() {
 		return
 	}
 	object := Describe(c)
 	object.Findings = slices.DeleteFunc(object.Findings, func(f Finding) bool { return f.Verdict != Error })
-	for i := range object.Findings { // what would change is up to the write
+	for i := range object.Findings { // the write reports the changes
 		object.Findings[i].Changed, object.Findings[i].Fields = 0, nil
 	}
 	key := c.Subject.Named()
@@ -310,7 +303,7 @@ func (p *Printer) keepFailed(c *engine.Change) {
 	p.order = append(p.order, key)
 }
 
-// Close writes the report, with the objects that were not to be written after all.
+// Close writes the report, with the objects that were not written after all.
 func (p *Printer) Close() error {
 	for _, key := range p.order {
 		if object, ok := p.failed[key]; ok {
@@ -322,8 +315,8 @@ func (p *Printer) Close() error {
 	return p.report.Write(p.summary)
 }
 
-// joined are the findings of an object that was written, and those of the rules that
-// could not be evaluated on it. One rule may be in both.
+// joined joins the findings of an object that was written and those of rules that could not be evaluated on
+// it. A rule may be in both.
 func joined(written, failed []Finding) []Finding {
 	var out []Finding
 	for _, f := range failed {

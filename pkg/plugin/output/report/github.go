@@ -1,9 +1,9 @@
-// This file writes a run for GitHub Actions: a few annotations as workflow commands, and the rest as the
-// summary of the step.
+// This file writes a run for GitHub Actions: annotations as workflow commands, and the rest as the summary
+// of the step.
 //
-// The runner shows at most ten annotations of a kind for a step. So there is
-// one for each rule, however many objects it would change, at the manifest of the first of them; the last
-// one stands for all rules that are too many.
+// The runner shows at most ten annotations of a kind for a step. So there is one for each rule, however many
+// objects it would change, at the manifest of the first of them; the last one stands for all that are too
+// many.
 
 package report
 
@@ -21,23 +21,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The bounds of what is annotated.
+// The limits of the annotations.
 const (
 	maxAnnotations    = 10
 	maxGitHubProblems = maxAnnotations
 )
 
-// GitHub collects annotations by rule and problem, and writes them at its end: of a run that writes an
-// error for each rule whose changes were not all made, and a warning for each whose
-// objects were in part left alone.
+// GitHub collects annotations by rule and problem, and writes them at its end: in a run that writes an error
+// for each rule some of whose changes failed, and a warning for each rule some of whose objects were left to
+// their managers.
 type GitHub struct {
 	out            io.Writer
 	writes, tests  bool
-	failed, warned string  // before the number of objects in error, and of those that are annotated, too
-	annotated      Verdict // of these
+	failed, warned string  // the words before the number of failed and of annotated objects
+	annotated      Verdict // of the latter
 
 	objects  int
-	rules    []*githubRule // in the order in which they were met
+	rules    []*githubRule // in the order of arrival
 	index    map[engine.RuleRef]*githubRule
 	problems []Problem
 	leftOut  int
@@ -55,7 +55,7 @@ func NewGitHub(o output.Options) *GitHub {
 	return r
 }
 
-// Add counts what the rules would change on an object, or changed.
+// Add counts an object for the rules that would change it, or changed it.
 func (r *GitHub) Add(object *Object) error {
 	r.objects++
 	for i := range object.Findings {
@@ -131,17 +131,17 @@ func (r *GitHub) Write(s evaluation.Summary) error {
 	return nil
 }
 
-// githubRule is what an annotation says about a rule.
+// githubRule collects the annotation of a rule.
 type githubRule struct {
 	name               string
 	place              Place          // of the policy
 	origin             string         // the same, escaped
 	warned, failed     wording.Reason // their objects
-	warnedAt, failedAt Place          // the manifest of the first, or the policy
-	reason             string         // the first
+	warnedAt, failedAt Place          // the manifest of the first object, or the policy
+	reason             string         // of the first failure
 }
 
-// policy says where the policy of an annotation is that stands at a manifest.
+// policy names the place of the policy, unless the annotation is there.
 func (r *githubRule) policy(at Place) string {
 	if r.place.Path == "" || r.place == at {
 		return ""
@@ -160,7 +160,7 @@ func (r *GitHub) rule(f *Finding) *githubRule {
 	return found
 }
 
-// all returns all annotations, the most important first.
+// all returns the annotations, the most important first.
 func (r *GitHub) all() []annotation {
 	var out []annotation
 	for _, problem := range r.problems {
@@ -188,13 +188,13 @@ func (r *GitHub) all() []annotation {
 	return out
 }
 
-// annotation is one that is shown at a line of a file, or at none.
+// annotation is a message at a line of a file, or without a place.
 type annotation struct {
 	level, title, text string
 	place              Place
 }
 
-// command is the annotation as the runner reads it from a line of output.
+// command returns the annotation as a workflow command.
 func (a *annotation) command() string {
 	var b strings.Builder
 	b.WriteString("::" + a.level + " ")
@@ -204,7 +204,7 @@ func (a *annotation) command() string {
 	return b.String() + "title=" + property(a.title) + "::" + data(a.text) + "\n"
 }
 
-// What the runner decodes again (ActionCommand.cs of actions/runner).
+// The characters that the runner decodes (ActionCommand.cs of actions/runner).
 var (
 	dataEscaper     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")                         //nolint:gochecknoglobals // an immutable table
 	propertyEscaper = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C") //nolint:gochecknoglobals // an immutable table

@@ -1,12 +1,12 @@
 // This file writes a run as one HTML file for a change review, and a comparison as one without a script.
 //
-// The file needs no network and no server, and its content policy lets nothing run but the one script that is
-// part of this package. Objects in which the same rules change the same fields are one change, with an
-// example. All changes are in the file as compressed data, from which the script builds the rows that are
-// looked at; the first of them are there as HTML, too, so that the page can be read without scripts.
+// The file needs no network and no server, and its content policy allows only the one script of this
+// package. Objects in which the same rules change the same fields are one change, with an example. The file
+// has all changes as compressed data, from which the script builds the visible rows; the first of them are
+// also HTML, so that the page can be read without scripts.
 //
-// Names and values come from clusters and policies. They reach the page through
-// html/template, or as data that become text, never markup.
+// Names and values from clusters and policies reach the page through html/template, or as data that becomes
+// text, never markup.
 
 package report
 
@@ -34,8 +34,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// The parts of the page. The style and the script are written as they are, and
-// what the content policy lets run is known by their hashes.
+// The parts of the page. The style and the script are written unchanged, and the content policy allows them
+// by their hashes.
 var (
 	//go:embed assets/frame.html
 	frameSource string
@@ -49,7 +49,7 @@ var (
 	script string
 )
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	frame
 	Script template.JS
@@ -62,7 +62,7 @@ type page struct {
 	Frequent              []*human.Variety
 	Outcomes              []engine.Outcome // of the table of rules
 	Rules                 []evaluation.RuleSummary
-	RulesRest             int // that matched no object
+	RulesRest             int // rules that matched no object
 	Skipped               []wording.Count
 	SkippedRest           int
 	Command, CommandTitle string
@@ -74,10 +74,10 @@ type page struct {
 type tile struct {
 	Label string
 	N     int
-	Alarm string // a sign beside the number, "" for none
+	Alarm string // the class of a sign beside the number, if any
 }
 
-// row is a change as the page without scripts shows it.
+// row is a change on the page without scripts.
 type row struct {
 	*change
 	Title, Where string
@@ -94,8 +94,7 @@ type tag struct {
 
 type diffLine struct{ Class, Text string }
 
-// skippedListed and membersListed bound lists of the page without scripts, and
-// staticDiff a diff in it.
+// The limits of the page without scripts; staticDiff is in bytes.
 const (
 	skippedListed = 5
 	membersListed = 20
@@ -117,12 +116,12 @@ func (p *HTML) write(s evaluation.Summary) error {
 	return t.ExecuteTemplate(p.options.Out, "end", content)
 }
 
-// contentPolicy lets nothing load, and nothing run but the page's own style and
-// script, if it has one. Scripts may only add text: what makes markup of text is refused.
+// contentPolicy allows only the page's own style and script, if it has one, and nothing to be loaded.
+// Scripts may only add text: functions that parse markup are refused.
 func contentPolicy(script string) template.HTML {
 	source := func(directive, text string) string {
 		if text == "" {
-			return "" // none, as all that is not named
+			return "" // not allowed, like all that is not named
 		}
 		sum := sha256.Sum256([]byte(text))
 		return directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; "
@@ -163,7 +162,7 @@ func (p *HTML) page(s *evaluation.Summary) *page {
 	return out
 }
 
-// command is what to type next.
+// command returns the next command to type.
 func (p *HTML) command(s *evaluation.Summary) (title, command string) {
 	if p.options.Hint == nil {
 		return "", ""
@@ -221,7 +220,7 @@ func rowOf(c *change) row {
 	return out
 }
 
-// String is "shop/web".
+// String returns "shop/web".
 func (m member) String() string { return strings.TrimPrefix(m.Namespace+"/"+m.Name, "/") }
 
 func otherObjects(c *change) string {
@@ -280,8 +279,8 @@ func lineClass(line string) string {
 	return "same"
 }
 
-// frame is what the pages have in common. Its strings are masked; those of the Context and the Clusters are
-// escaped where they are shown.
+// frame is the common part of the pages. Its strings are masked; Context and Clusters are escaped where they
+// are shown.
 type frame struct {
 	Policy template.HTML // of content
 	Style  template.CSS
@@ -295,7 +294,7 @@ type frame struct {
 	Unlisted       int // problems that are too many
 }
 
-// problem adds what went wrong besides the objects; it stands above everything.
+// problem adds an error that is not about an object, which is shown above everything.
 func (f *frame) problem(err error) {
 	if len(f.Problems) == maxHTMLProblems {
 		f.Unlisted++
@@ -304,11 +303,11 @@ func (f *frame) problem(err error) {
 	f.Problems = append(f.Problems, Cut(ProblemOf(err).Text, textLength))
 }
 
-// parsed is the template of a page, with the parts that all have in common.
+// parsed returns the template of a page with the common parts.
 func parsed(source string) (*template.Template, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"n": wording.Number,
-		// where a line of it may end
+		// with possible line breaks
 		"parts":   func(path string) []string { return strings.SplitAfter(path, ".") },
 		"line":    func(s string) string { return line(s, nameLength) },
 		"text":    func(s string) string { return line(s, textLength) },
@@ -323,9 +322,9 @@ func parsed(source string) (*template.Template, error) {
 	return t.Parse(source)
 }
 
-// The bounds of what is in the page.
+// The limits of the page.
 const (
-	maxStatic       = 20 // changes that are there without scripts, too
+	maxStatic       = 20 // changes that are also there without scripts
 	maxHTMLProblems = 100
 )
 
@@ -350,20 +349,20 @@ func NewHTML(o output.Options) *HTML {
 	return p
 }
 
-// HTML writes the report. Of a comparison it holds a bounded number of differences.
+// HTML writes the report. It holds a limited number of differences of a comparison.
 type HTML struct {
 	options output.Options
 	differ  output.Differ
 	frame   frame
 	known   map[string]*change // by shape
 
-	changes  []*change    // distinct ones, numbered as they come
-	members  bytes.Buffer // the objects that belong to them
+	changes  []*change    // distinct ones, numbered in the order of arrival
+	members  bytes.Buffer // their objects
 	overview overview
 	summary  evaluation.Summary
 
 	differences map[section][]*change
-	left        int // objects and variants whose differences are too many
+	left        int // objects and variants with too many differences
 	comparison  compare.Summary
 	conversions []output.Converted
 }
@@ -396,7 +395,7 @@ func (p *HTML) Print(s output.Shown) error {
 // object adds an object, if it is listed.
 func (p *HTML) object(c *engine.Change) error {
 	alone := *c
-	alone.Impacts, alone.Target.Origin = nil, "" // they stand at the object, not at a rule
+	alone.Impacts, alone.Target.Origin = nil, "" // shown with the object, not with a rule
 	object := Describe(&alone)
 	p.overview.add(c, object.Findings)
 	if !c.Changed() && !c.Writes() && levelOf(c) == plain && (!p.options.Explain || len(object.Findings) == 0) {
@@ -436,8 +435,8 @@ func (p *HTML) add(c *engine.Change, findings []Finding) error {
 	return nil
 }
 
-// Close writes the page, the changes of the highest level first, and of a level those that restart Pods, or
-// that owners revert.
+// Close writes the page: the changes of the highest level first, and within a level those that restart Pods
+// or that owners revert.
 func (p *HTML) Close() error {
 	if p.options.Compares || p.options.Converts {
 		return p.writeComparison()
@@ -453,8 +452,8 @@ func (p *HTML) Close() error {
 	return p.write(p.summary)
 }
 
-// island writes the changes as the script reads them: lines of JSON, compressed
-// because they are alike in most of their words, as base64 because a page is text.
+// island writes the changes as the script reads them: lines of JSON, compressed because most of their words
+// repeat, as base64 because a page is text.
 func (p *HTML) island(w io.Writer) error {
 	if _, err := io.WriteString(w, `<script type="application/gzip" id="data">`); err != nil {
 		return err
@@ -471,8 +470,8 @@ func (p *HTML) island(w io.Writer) error {
 	return err
 }
 
-// lines writes the changes, and behind an empty line their members. A diff has a line of its own, which is
-// not read before it is looked at.
+// lines writes the changes, and after an empty line their members. A diff has a line of its own, which is
+// parsed only when it is shown.
 func (p *HTML) lines(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	for _, c := range p.changes {

@@ -18,7 +18,7 @@ import (
 type level string
 
 const (
-	failed level = "failed" // its whole effect is not known, or admission refuses it
+	failed level = "failed" // its effect is not known completely, or admission refuses it
 	warned level = "warned" // it comes with a warning
 	plain  level = "plain"
 )
@@ -34,23 +34,22 @@ func levelOf(c *engine.Change) level {
 	return plain
 }
 
-// change is what happens to the objects of a shape, with the first of them as the example. Its strings are
+// change is the change of all objects of a shape, with the first of them as the example. Its strings are
 // masked and escaped.
 type change struct {
 	ID     int    `json:"id"`
 	Level  level  `json:"level"`
 	Kind   string `json:"kind"`          // "apps/Deployment"
-	New    bool   `json:"new,omitempty"` // the object is not there yet
+	New    bool   `json:"new,omitempty"` // the object does not exist yet
 	Fields int    `json:"fields"`
-	Brief  string `json:"brief,omitempty"` // what does what, on a line
+	Brief  string `json:"brief,omitempty"` // the rules and fields, on a line
 	Tags   []tag  `json:"tags,omitempty"`
 	Rules  []rule `json:"rules"`
 	// Warnings are about the first object, Alike about all of them.
 	Warnings []warning `json:"warnings,omitempty"`
 	Alike    []warning `json:"alike,omitempty"`
 
-	// Of a comparison: what the sides do not make alike, and of a variant what it stands for, and as a
-	// manifest.
+	// In a comparison: the verdict, and the description and manifest of a variant.
 	Verdict  string `json:"-"`
 	Variant  string `json:"-"`
 	Manifest string `json:"-"`
@@ -63,7 +62,7 @@ type change struct {
 	values      values
 }
 
-// field is a field of the example, and how many values the objects have of it, if several.
+// field is a field of the example, with the number of values that the objects have, if several.
 type field struct {
 	Field
 	Values int `json:"values,omitempty"`
@@ -92,10 +91,9 @@ func (c *change) shape() (string, error) {
 	return string(text), err
 }
 
-// values are those that a field comes to have, or had, by rule, kind of change and pattern of the path.
+// values of a field by rule, kind of change and pattern of the path.
 type values map[[3]string]map[string]bool
 
-// ofField returns the values of a field.
 func (v values) ofField(r *rule, f *field) map[string]bool {
 	key := [3]string{r.Name, string(f.Kind), pattern(f.Path)}
 	if v[key] == nil {
@@ -104,7 +102,7 @@ func (v values) ofField(r *rule, f *field) map[string]bool {
 	return v[key]
 }
 
-// rule is what one rule does.
+// rule is the effect of one rule.
 type rule struct {
 	Name     string   `json:"name"`
 	Policy   string   `json:"policy"`
@@ -125,9 +123,9 @@ type warning struct {
 
 // member is an object of a change.
 type member struct {
-	Namespace, Name string // on one cluster of several, the namespace stands behind its name
-	Pods            int    // that would restart, unless the object is left alone
-	// where it was read, if a rule failed on it, and fields that are not those of the example
+	Namespace, Name string // the namespace with the cluster in front, if there are several
+	Pods            int    // that would restart, unless the object is managed
+	// where it was read, if a rule failed on it, and fields other than those of the example
 	Own []string
 }
 
@@ -147,7 +145,7 @@ func memberOf(c *engine.Change, failed bool) member {
 	return m
 }
 
-// describe says what happens to an object, but for its diff.
+// describe returns the change of an object without its diff.
 func (p *HTML) describe(c *engine.Change, findings []Finding) *change {
 	counted, _ := engine.SplitRecords(c.Fields)
 	out := &change{
@@ -167,14 +165,14 @@ func (p *HTML) describe(c *engine.Change, findings []Finding) *change {
 			text += "; " + impact.Advice
 		}
 		out.Warnings = append(out.Warnings, warningOf(impact, text))
-		if impact.Pods == 0 || c.Managed() { // else they are added up
+		if impact.Pods == 0 || c.Managed() { // otherwise they are added up
 			out.Alike = append(out.Alike, warningOf(impact, alike(cmp.Or(impact.Brief, text), c.Subject)))
 		}
 	}
 	return out
 }
 
-// alike is what a warning of an object says of all whose changes have its shape.
+// alike returns a warning about an object as it holds for all objects of its shape.
 func alike(text string, subject engine.ObjectKey) string {
 	return pattern(wording.WithoutName(text, subject))
 }
@@ -188,7 +186,7 @@ func worthALine(f *Finding) bool {
 	return f.Changed > 0 || f.Verdict == Error || f.Outcome == string(engine.Changed) || len(f.Warnings) > 0
 }
 
-// ruleOf is what a rule does to all objects that change alike, so that it does not name the first of them.
+// ruleOf returns the effect of a rule on all objects that change alike, without the name of the first.
 func ruleOf(f *Finding, subject engine.ObjectKey) rule {
 	out := rule{
 		Name: Cut(wording.Rule(f.Rule.WithoutParameter()), nameLength), Policy: policyName(f.Rule),
@@ -203,10 +201,10 @@ func ruleOf(f *Finding, subject engine.ObjectKey) rule {
 	return out
 }
 
-// briefRules bounds the line that says what does what.
+// briefRules is the maximum number of rules in a brief.
 const briefRules = 2
 
-// whatByWhom is `kyverno team-labels/add: + metadata.labels.team: "blue" and 2 more fields`.
+// whatByWhom returns `kyverno team-labels/add: + metadata.labels.team: "blue" and 2 more fields`.
 func whatByWhom(rules []rule) string {
 	var parts []string
 	for _, r := range rules {
@@ -234,19 +232,19 @@ func whatByWhom(rules []rule) string {
 	return strings.Join(parts, "; ")
 }
 
-// policyName names a policy in the charts and the filter.
+// policyName returns the name of a policy in the charts and the filter.
 func policyName(r engine.RuleRef) string {
 	return line(wording.Policy(r), nameLength)
 }
 
-// join adds an object, with what the rules do to it.
+// join adds an object with the effects of the rules on it.
 func (c *change) join(m member, rules []rule) member {
 	c.count++
 	c.pods += m.Pods
 	c.namespaces[m.Namespace] = true
 	for _, r := range rules {
 		for _, f := range r.Fields {
-			c.values.ofField(&r, &f)[cmp.Or(f.To, f.From)] = true // as in the terminal: what it comes to have, or had
+			c.values.ofField(&r, &f)[cmp.Or(f.To, f.From)] = true // the new value, or the removed one
 			if !slices.ContainsFunc(c.Rules, func(of rule) bool { return slices.Contains(of.Fields, f) }) {
 				m.Own = append(m.Own, f.String())
 			}
@@ -258,7 +256,7 @@ func (c *change) join(m member, rules []rule) member {
 	return m
 }
 
-// finish says what is known when all objects have joined.
+// finish completes the change when all objects have joined.
 func (c *change) finish() {
 	for i := range c.Rules {
 		r := &c.Rules[i]
@@ -274,7 +272,7 @@ func (c *change) finish() {
 	}
 }
 
-// The bounds of strings, in bytes. What is longer is cut, and says so.
+// The limits of strings, in bytes. Longer ones are cut, and say so.
 const (
 	briefLength = 150
 	nameLength  = 600
@@ -290,10 +288,10 @@ func cutAll(texts []string, subject engine.ObjectKey) []string {
 	return out
 }
 
-// line is a string that comes from outside, escaped and cut.
+// line returns an untrusted string escaped and cut.
 func line(s string, length int) string { return Cut(redact.EscapeLine(s), length) }
 
-// diffText is a diff without the two lines that name its sides.
+// diffText returns a diff without the two lines that name its sides.
 func diffText(unified string) string {
 	for range 2 {
 		_, unified, _ = strings.Cut(unified, "\n")
@@ -317,14 +315,14 @@ type overview struct {
 	fields               human.Varieties
 }
 
-// counts are those of a chart, by name.
+// counts has the bars of a chart by name.
 type counts map[string]*bar
 
 // bar is a row of a chart.
 type bar struct {
 	Name    string // by which the script filters
 	Changed int    // objects that would change
-	Broken  int    // objects of which not everything is known, or that would be refused
+	Broken  int    // objects that are incomplete or would be refused
 }
 
 func (c counts) barOf(name string) *bar {
@@ -334,7 +332,7 @@ func (c counts) barOf(name string) *bar {
 	return c[name]
 }
 
-// clusterScoped stands in the chart for the objects that have no namespace.
+// clusterScoped names objects without a namespace in the chart.
 const clusterScoped = "(cluster-scoped)"
 
 func (o *overview) add(c *engine.Change, findings []Finding) {
@@ -362,7 +360,7 @@ func (o *overview) add(c *engine.Change, findings []Finding) {
 		was := policies[name]
 		policies[name] = outcome{changed: was.changed || f.Changed > 0, broken: was.broken || f.Verdict == Error}
 	}
-	for name, came := range policies { // sums, in whatever order
+	for name, came := range policies { // sums, in any order
 		o.policies.add(name, came.changed, came.broken)
 	}
 }
@@ -377,19 +375,19 @@ func (c counts) add(name string, changed, broken bool) {
 	}
 }
 
-// barsShown bounds a chart; the filters know all names.
+// barsShown is the maximum number of bars; the filters know all names.
 const barsShown = 12
 
-// chart is what the page shows of counts.
+// chart is the data of a chart on the page.
 type chart struct {
 	Title, Head, Filter string
 	Bars                []*bar
-	Most                int  // objects of a bar
-	Broken              bool // there is a bar with a hollow part
+	Most                int  // the most objects of a bar
+	Broken              bool // a bar has a hollow part
 	All                 []string
 }
 
-// chartOf draws those with most objects first.
+// chartOf returns a chart of the bars with the most objects.
 func (c counts) chartOf(title, head, filter string) chart {
 	out := chart{Title: title, Head: head, Filter: filter, Most: 1}
 	for _, b := range c {

@@ -10,16 +10,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// maxDifferences bounds the differences of each verdict that are in the page.
+// maxDifferences is the maximum number of differences of each verdict on the page.
 const maxDifferences = 200
 
-// section is where a difference stands in the page.
+// section is the place of a difference on the page.
 type section struct {
 	variant bool
 	verdict compare.Verdict
 }
 
-// compared adds an object or a variant that does not come out the same.
+// compared adds an object or a variant that differs.
 func (p *HTML) compared(e output.Compared) error {
 	if e.Verdict == compare.Same {
 		return nil
@@ -64,7 +64,7 @@ func (p *HTML) compared(e output.Compared) error {
 	return nil
 }
 
-// difference says what the sides do not make alike, but for the diff.
+// difference describes what the sides do differently, without the diff.
 func difference(e output.Compared) *change {
 	out := &change{
 		Level: warned, Kind: line(wording.Kind(e.Subject), nameLength), Fields: len(e.Fields),
@@ -78,7 +78,7 @@ func difference(e output.Compared) *change {
 	return out
 }
 
-// ruledFields are the fields by the rules of both sides that wrote them.
+// ruledFields returns the fields by the rules of both sides that wrote them.
 func ruledFields(e output.Compared) []rule {
 	var out []rule
 	places := map[[2]engine.RuleRef]int{}
@@ -102,10 +102,10 @@ func ruledFields(e output.Compared) []rule {
 	return out
 }
 
-// fieldsListed bounds the fields of two rules.
+// fieldsListed is the maximum number of fields of two rules.
 const fieldsListed = 50
 
-// troubles are the rules of each side that failed, denied the object or are not supported.
+// troubles returns the rules of each side that failed, denied the object or are not supported.
 func troubles(e output.Compared) []rule {
 	var out []rule
 	for _, side := range compare.Sides() {
@@ -126,7 +126,7 @@ func troubles(e output.Compared) []rule {
 	return out
 }
 
-// comparisonPage is what the template shows.
+// comparisonPage is the data of the template.
 type comparisonPage struct {
 	frame
 	Tiles       []tile

@@ -1,11 +1,10 @@
 // This file writes a run as JUnit XML: a test case for each rule and object.
 //
-// A test that fails is a rule that would change the object, one in error a rule
-// that could not be evaluated, a skipped one a rule that was skipped. Of a
-// run that writes, a test in error is a change that was not made, and one that is
-// skipped an object that was left alone. The elements are those of the schema of
-// Jenkins' xUnit plugin (junit-10.xsd), which GitLab and others read as well. There
-// are no times in it, since equal runs are written as equal bytes.
+// A test fails if the rule would change the object, is in error if the rule could not be evaluated, and is
+// skipped if the rule was. In a run that writes, a test in error is a change that was not made, and a
+// skipped one an object that was left to its manager. The elements are those of the schema of Jenkins' xUnit
+// plugin (junit-10.xsd), which GitLab and others read as well. It has no times, since equal runs are written
+// as equal bytes.
 
 package report
 
@@ -29,7 +28,7 @@ func NewJUnit(o output.Options) *JUnit {
 // JUnit is the report.
 type JUnit struct {
 	out    io.Writer
-	suites []*suite // in the order in which they were met
+	suites []*suite // in the order of arrival
 	index  map[string]*suite
 }
 
@@ -43,13 +42,13 @@ type suite struct {
 // testCase is the result of a rule on an object.
 type testCase struct {
 	Name    string
-	Result  string // "failure", "error", "skipped"; empty for a test that passed
+	Result  string // "failure", "error", "skipped"; empty if passed
 	Type    string // of the result
 	Message string
 	Details string
 }
 
-// document is the report of suites. The result of a case is an element of its name.
+// document is the template of the report. The result of a case is an element of its name.
 var document = template.Must(template.New("junit").Funcs(template.FuncMap{"attribute": attribute, "text": junitText}).Parse( //nolint:gochecknoglobals // an immutable table
 	`<?xml version="1.0" encoding="UTF-8"?>
 <testsuites>
@@ -91,7 +90,7 @@ func (p *JUnit) Add(object *Object) error {
 		}
 		switch f.Verdict {
 		case Fail:
-			if at.Result = "failure"; f.Outcome == string(engine.Changed) { // else it is of a comparison
+			if at.Result = "failure"; f.Outcome == string(engine.Changed) { // otherwise it is of a comparison
 				at.Type = "would-change"
 			}
 			if place := object.Place; place.Path != "" {
@@ -108,7 +107,7 @@ func (p *JUnit) Add(object *Object) error {
 	return nil
 }
 
-// suiteOf is the suite of a rule's policy.
+// suiteOf returns the suite of a rule's policy.
 func (p *JUnit) suiteOf(r engine.RuleRef) *suite {
 	s := p.suite(strings.TrimSpace(r.Dialect+" "+r.Policy), r.Dialect)
 	if s.Origin == "" {
@@ -132,7 +131,7 @@ func (s *suite) add(c testCase) {
 	s.Counts[c.Result]++
 }
 
-// Problem adds a test case in error to a suite of what went wrong besides the objects.
+// Problem adds a test case in error to a suite of problems.
 func (p *JUnit) Problem(problem Problem) error {
 	p.suite("kubectl-mutate problems",
 		"kubectl-mutate").add(testCase{
@@ -142,8 +141,7 @@ func (p *JUnit) Problem(problem Problem) error {
 	return nil
 }
 
-// Write writes the report. A policy of which no rule matched anything is an empty
-// suite.
+// Write writes the report. A policy without a rule that matched is an empty suite.
 func (p *JUnit) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.suiteOf(s.Rules[i].Rule)
@@ -151,16 +149,16 @@ func (p *JUnit) Write(s evaluation.Summary) error {
 	return document.Execute(p.out, p.suites)
 }
 
-// Class makes consumers group the test cases by dialect and policy: they take
-// what stands before the last dot for a package.
+// Class makes consumers group the test cases by dialect and policy: they read the name up to the last dot as
+// a package.
 func (s *suite) Class() string {
 	return s.Package + "." + strings.ReplaceAll(strings.TrimPrefix(s.Name, s.Package+" "), ".", "_")
 }
 
-// attribute is a quoted value. What no XML document may hold becomes U+FFFD.
+// attribute returns a quoted value. Characters that XML does not allow become U+FFFD.
 func attribute(s string) string { return `"` + junitEscaped(s) + `"` }
 
-// junitText is character data, whose line breaks stay what they are.
+// junitText returns character data with its line breaks.
 func junitText(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

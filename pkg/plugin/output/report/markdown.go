@@ -1,5 +1,5 @@
-// This file writes a run as Markdown for a comment on a change: the summary first, then what would change,
-// cut where there is no more room.
+// This file writes a run as Markdown for a comment on a change: the summary first, then the changes, cut
+// where there is no more room.
 
 package report
 
@@ -15,22 +15,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// MaxMarkdownBytes is what GitHub takes as a comment, and others more than that.
+// MaxMarkdownBytes is the maximum length of a comment on GitHub; others take more.
 const MaxMarkdownBytes = 64 << 10
 
-// MarkdownMarker begins the page, so that a pipeline finds its comment again to replace it.
+// MarkdownMarker begins the page, so that a pipeline finds its comment and replaces it.
 const MarkdownMarker = "<!-- kubectl-mutate preview -->"
 
-// The bounds. reserve is kept for what stands around the changes.
+// The limits. reserve is the room for what surrounds the changes.
 const (
 	reserve = 600
-	// MinMarkdownBytes is the least that a page can be cut to.
+	// MinMarkdownBytes is the smallest limit of a page.
 	MinMarkdownBytes = 16 << 10
 )
 
-// NewMarkdown returns a printer of a page of what would change, or of what two sets of policies do not do
-// alike, no longer than limit bytes; 0 stands for MaxBytes. Of the changes or differences it holds no more
-// than that.
+// NewMarkdown returns a printer of a page of changes, differences, conversions or tests with at most limit
+// bytes; 0 stands for MaxMarkdownBytes. It holds no more than that in memory.
 func NewMarkdown(o output.Options, limit int) *Markdown {
 	if limit == 0 {
 		limit = MaxMarkdownBytes
@@ -47,7 +46,7 @@ func NewMarkdown(o output.Options, limit int) *Markdown {
 	return p
 }
 
-// Markdown is written at the end, of what another format writes a block at a time.
+// Markdown writes at its end the blocks that another format writes.
 type Markdown struct {
 	out      io.Writer
 	compares bool // or converts, or tests
@@ -102,11 +101,12 @@ func (p *Markdown) preview(b *bytes.Buffer) {
 	}
 }
 
-// comparison writes the overview, as many of the objects as there is room for, and what was exercised.
+// comparison writes the overview, as many of the objects as there is room for, and how the rules were
+// exercised.
 func (p *Markdown) comparison(b *bytes.Buffer) {
 	last := p.pages.after(1)
-	b.WriteString(fit(p.pages.after(0), MaxMarkdownBytes/4)) // errors are in it
-	// what was exercised may be cut, too
+	b.WriteString(fit(p.pages.after(0), MaxMarkdownBytes/4)) // with the errors
+	// how the rules were exercised may be cut, too
 	room := max(MaxMarkdownBytes-b.Len()-reserve-len(last), MaxMarkdownBytes/4)
 	one, below, alike := "difference", "fields", " Objects that differ alike are one difference."
 	if p.converts {
@@ -126,7 +126,7 @@ func heading(s evaluation.Summary) string {
 	return fmt.Sprintf("# Mutation policies: %d of %d objects would change", s.Changed, s.Objects)
 }
 
-// fit leaves out the last lines of a string that is too long.
+// fit cuts the last lines of a string that is too long.
 func fit(text string, room int) string {
 	if len(text) <= room {
 		return text
@@ -134,17 +134,16 @@ func fit(text string, room int) string {
 	const cut = "\n(The summary is longer; the rest of it is left out.)\n"
 	text = text[:max(room-len(cut), 0)]
 	text = text[:strings.LastIndexByte(text, '\n')+1]
-	if strings.Count(text, "\n```")%2 == 1 { // a fence that would stay open
+	if strings.Count(text, "\n```")%2 == 1 { // an open fence
 		text = text[:strings.LastIndex(text, "\n```")+1]
 	}
 	return text + cut
 }
 
-// block is what is shown of objects that change alike: a heading, and a fenced text
-// below it.
+// block shows objects that change alike: a heading, and a fenced text below it.
 type block struct {
 	text  string
-	short bool // the heading alone
+	short bool // only the heading
 }
 
 func (b block) heading() block {
@@ -152,18 +151,18 @@ func (b block) heading() block {
 	return block{text: strings.TrimSuffix(text, "\n") + "\n", short: true}
 }
 
-// pages takes the blocks of the changes, and then those that end the page. It keeps as much of
-// the changes as could be shown.
+// pages takes the blocks of the changes, and then those that end the page. It keeps as many changes as could
+// be shown.
 type pages struct {
 	limit   int // of the page
 	room    int
 	held    []block
 	blocks  int
 	ended   bool
-	endings []string // the blocks after them
+	endings []string // the blocks after the changes
 }
 
-// after returns the first or second of the blocks after those of the changes.
+// after returns the first or second block after the changes.
 func (p *pages) after(i int) string {
 	if i >= len(p.endings) {
 		return ""
@@ -189,9 +188,8 @@ func (p *pages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fill writes as many of the blocks as there is room for, up to a length of the page, and returns what to say
-// of the others: in the words for one of them, for what is left out below a heading, and of what several are
-// one.
+// fill writes as many of the blocks as fit into a page of length end, and returns a note on the others,
+// which names one of them, what was cut below the headings, and which objects share a block.
 func (p *pages) fill(b *bytes.Buffer, end int, one, below, alike string) (note string) {
 	shown, short := 0, 0
 	for _, at := range p.held {

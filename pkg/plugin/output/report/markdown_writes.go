@@ -17,8 +17,8 @@ import (
 // MarkdownWritesMarker begins the page of a run that writes.
 const MarkdownWritesMarker = "<!-- kubectl-mutate results -->"
 
-// NewMarkdownWrites returns a page of what a run wrote, no longer than limit bytes; 0 stands for
-// MaxBytes.
+// NewMarkdownWrites returns a page of what a run wrote with at most limit bytes; 0 stands for
+// MaxMarkdownBytes.
 func NewMarkdownWrites(o output.Options, limit int) *MarkdownWrites {
 	if limit == 0 {
 		limit = MaxMarkdownBytes
@@ -30,8 +30,8 @@ func NewMarkdownWrites(o output.Options, limit int) *MarkdownWrites {
 	return p
 }
 
-// MarkdownWrites is the page, a report.Report: first how often each outcome came, then the
-// objects that are not as wanted, then the others. It is written at the end.
+// MarkdownWrites is a Report, written at its end: the number of objects with each outcome, then the objects
+// that are not as wanted, then the others.
 type MarkdownWrites struct {
 	out      io.Writer
 	limit    int
@@ -48,7 +48,7 @@ type writtenSection struct {
 	reasons  wording.Reasons
 }
 
-// text returns the lines of the objects of which the same is said but for their names, or one line for many.
+// text returns the lines of the objects with a reason, or one line for many.
 func text(r *wording.Reason) string {
 	if !r.Many() {
 		return strings.Join(r.Lines, "")
@@ -85,7 +85,7 @@ func (p *MarkdownWrites) Add(object *Object) error {
 	return nil
 }
 
-// resultsOf is what stands behind an object in the list: its results, with the rules that each is of.
+// resultsOf returns the results of an object, each with its rules.
 func resultsOf(object *Object) string {
 	var messages, warnings []string
 	rules := map[string][]string{}
@@ -173,8 +173,7 @@ func (p *MarkdownWrites) heading() string {
 	return text
 }
 
-// write lists as many of the objects as there is room for, folded, and says how many
-// it leaves out.
+// write lists as many of the objects as there is room for, folded, and returns how many it leaves out.
 func (s *writtenSection) write(b *bytes.Buffer, limit int) (unlisted int) {
 	var list strings.Builder
 	listed := 0

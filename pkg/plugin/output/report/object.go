@@ -16,15 +16,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Object is what a run found about one object, or did to it. All of its strings are
-// masked and escaped: each is one line in which nothing acts on what reads it.
+// Object is what a run found about an object, or did to it. Its strings are masked and escaped, each on one
+// line.
 type Object struct {
-	Key engine.ObjectKey // not masked; of what would be created, that of its workload
-	// ID identifies the object from run to run. It is not for output: it is as it came.
+	Key engine.ObjectKey // not masked; for an object to be created, its workload
+	// ID identifies the object from run to run. It is not escaped, and not for output.
 	ID string
 	// Name is the object's: "apps/Deployment shop/web".
 	Name string
-	// Place is that of the manifest; empty for an object of a cluster.
+	// Place of the manifest; empty for an object of a cluster.
 	Place    Place
 	Findings []Finding
 }
@@ -47,8 +47,8 @@ func escapedRule(r engine.RuleRef) engine.RuleRef {
 	return r
 }
 
-// Describe returns an object with a finding of each rule that matched it, in the order
-// in which the rules ran first.
+// Describe returns an object with a finding of each rule that matched it, in the order in which the rules
+// first ran.
 func Describe(c *engine.Change) Object {
 	d := describer{change: c, places: map[engine.RuleRef]int{}}
 	for i := range c.Steps {
@@ -79,7 +79,7 @@ type describer struct {
 	findings []Finding
 }
 
-// findingOf is the place of a rule's finding.
+// findingOf returns the index of a rule's finding.
 func (d *describer) findingOf(r engine.RuleRef) int {
 	at, ok := d.places[r]
 	if !ok {
@@ -116,11 +116,11 @@ func (d *describer) step(s *engine.Step) {
 	}
 }
 
-// textsHeld bounds the reasons, notes and warnings of a finding: a rule may act on
-// one object for thousands of triggers.
+// textsHeld is the maximum number of reasons, notes and warnings of a finding: a rule may act on one object
+// for thousands of triggers.
 const textsHeld = 20
 
-// add appends a string that is not there yet.
+// add appends a string unless it is there.
 func add(texts *[]string, text string) {
 	if len(*texts) < textsHeld && !slices.Contains(*texts, text) {
 		*texts = append(*texts, text)
@@ -164,7 +164,7 @@ func (d *describer) judge() {
 	}
 }
 
-// severity lists outcomes: of a rule that had several, the first of them counts.
+// severity lists outcomes, the worst first.
 var severity = []engine.Outcome{ //nolint:gochecknoglobals // an immutable table
 	engine.Denied, engine.Failed, engine.Unsupported, engine.Changed, engine.Unchanged, engine.Skipped,
 }
@@ -178,7 +178,7 @@ func worst(outcomes []engine.Outcome) engine.Outcome {
 	return engine.Changed // a field of it differs
 }
 
-// impact adds a warning to the findings that it is about.
+// impact adds a warning to the findings that it concerns.
 func (d *describer) impact(i *engine.Impact) {
 	text := string(i.Code) + ": " + escaped(i.Text)
 	if i.Advice != "" {
@@ -200,19 +200,19 @@ func (d *describer) impact(i *engine.Impact) {
 	}
 }
 
-// escape makes one line of each string, in which nothing acts on what reads it. All strings of a
-// report go through it; what is left to a format is its syntax.
+// escape makes each string one line in which nothing acts on what reads it. All strings of a report pass
+// through it, so that a format cares only for its syntax.
 func escape(texts ...*string) {
 	for _, s := range texts {
 		*s = redact.EscapeLine(*s)
 	}
 }
 
-// escaped is a string that escape has made one line.
+// escaped returns a string as escape makes it.
 func escaped(text string) string { return redact.EscapeLine(text) }
 
-// DescribeWritten returns the outcome of an object that was to be written as a finding
-// of each of the rules that make the change.
+// DescribeWritten returns the outcome of an object that was to be written as a finding of each rule that
+// makes the change.
 func DescribeWritten(w output.Written) Object {
 	came := Finding{Verdict: verdictOf(w), Outcome: string(w.Outcome), Message: escaped(w.Sentence())}
 	if w.Err == nil && w.Status != nil && w.Status.Err != nil {
@@ -221,14 +221,14 @@ func DescribeWritten(w output.Written) Object {
 	if came.Verdict == Pass {
 		add(&came.Notes, came.Message)
 	}
-	if w.Err == nil { // which says it all
+	if w.Err == nil { // otherwise the error says it all
 		for _, n := range w.Notes() {
 			add(&came.Warnings, escaped(n))
 		}
 	}
 	came.written(w.Result)
 	rules := w.Rules
-	if len(rules) == 0 { // as of an object that a resumed run does not meet any more
+	if len(rules) == 0 { // an object that a resumed run does not meet any more
 		rules = []engine.RuleRef{{Dialect: "unknown", Policy: "policy"}}
 	}
 	out := newObject(w.Key)
@@ -240,8 +240,8 @@ func DescribeWritten(w output.Written) Object {
 	return out
 }
 
-// verdictOf judges an outcome. An object that is left to its manager, or to a
-// client that has changed or deleted it, is not an error of the run.
+// verdictOf judges an outcome. An object that is left to its manager, or to a client that changed or deleted
+// it, is not an error of the run.
 func verdictOf(w output.Written) Verdict {
 	if w.Status != nil && w.Status.Err != nil {
 		return Error
@@ -257,8 +257,7 @@ func verdictOf(w output.Written) Verdict {
 	return Error
 }
 
-// written adds the fields that were written, or would be, to the object and to its
-// /status.
+// written adds the fields that were, or would be, written to the object and to its /status.
 func (f *Finding) written(r *write.Result) {
 	for _, part := range []*write.Result{r, r.Status} {
 		if part == nil || part.Outcome != write.Applied && part.Outcome != write.Planned {
@@ -272,9 +271,8 @@ func (f *Finding) written(r *write.Result) {
 	}
 }
 
-// DescribeCompared returns what the comparison of an object found: a finding of each rule of the new
-// side that acts on it, or of the old side where none of the new one does. The
-// error is one of a variant that cannot be written.
+// DescribeCompared returns the comparison of an object: a finding of each rule of the new side that acts on
+// it, or of the old side if no new rule does. It fails for a variant that cannot be written.
 func DescribeCompared(e output.Compared) (Object, error) {
 	d := describer{change: e.Difference, places: map[engine.RuleRef]int{}}
 	for _, side := range []compare.Side{compare.New, compare.Old} {
@@ -323,7 +321,7 @@ func DescribeCompared(e output.Compared) (Object, error) {
 	return out, nil
 }
 
-// reasons are those of all rules: what one does may make the object another for all.
+// reasons returns the reasons of all rules: the effect of one may concern all others.
 func (d *describer) reasons() string {
 	var all []string
 	for i := range d.findings {
@@ -334,7 +332,7 @@ func (d *describer) reasons() string {
 	return strings.Join(all, "; ")
 }
 
-// DescribeExercise returns what a rule of a side was exercised on, as the one finding of the side.
+// DescribeExercise returns how a rule of a side was exercised, as the only finding of the side.
 func DescribeExercise(s compare.Side, e *compare.Exercise) Object {
 	rule := escapedRule(e.Rule)
 	f := Finding{
@@ -355,7 +353,7 @@ func DescribeExercise(s compare.Side, e *compare.Exercise) Object {
 	return Object{ID: s.String(), Name: "exercised (" + s.String() + ")", Findings: []Finding{f}}
 }
 
-// compared sums up what the comparison says of one rule.
+// compared sums up the comparison for one rule.
 func (d *describer) compared(f *Finding, v compare.Verdict) {
 	f.Verdict, f.Outcome = Pass, string(compare.Same)
 	switch {
@@ -369,7 +367,7 @@ func (d *describer) compared(f *Finding, v compare.Verdict) {
 	case f.Verdict == Pass:
 	case f.Changed > 0:
 		f.Message = f.Outcome + ": " + f.fields("not alike")
-	default: // why that is not known
+	default: // why the result is unknown
 		f.Message = f.Outcome + ": " + cmp.Or(strings.Join(f.Reasons, "; "), d.reasons())
 	}
 	if place := d.change.Target.Origin; place != "" && f.Verdict != Pass && !slices.Contains(f.Notes, place) {

@@ -1,9 +1,8 @@
 // This file writes a run as the Kubernetes objects in which policy engines keep their results, a report for
 // each object.
 //
-// Kyverno does the same: the report's scope names the object, and its results need
-// not. The objects are YAML documents that kubectl apply takes, with names that do
-// not change from run to run.
+// As in Kyverno, the scope of a report names the object, so that its results need not. The reports are YAML
+// documents for kubectl apply, with the same names in each run.
 
 package report
 
@@ -33,8 +32,8 @@ type PolicyReportAPI struct {
 	source            bool // a report as a whole has a source
 }
 
-// WGPolicyAPI is the API of the Kubernetes policy working group, which Kyverno and
-// others write and policy-reporter reads.
+// WGPolicyAPI is the API of the Kubernetes policy working group, which Kyverno and others write and
+// policy-reporter reads.
 func WGPolicyAPI() PolicyReportAPI {
 	return PolicyReportAPI{
 		apiVersion: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport",
@@ -42,7 +41,7 @@ func WGPolicyAPI() PolicyReportAPI {
 	}
 }
 
-// OpenReportsAPI is the API that takes its place.
+// OpenReportsAPI is the successor of WGPolicyAPI.
 func OpenReportsAPI() PolicyReportAPI {
 	return PolicyReportAPI{
 		apiVersion: "openreports.io/v1alpha1", kind: "Report", clusterKind: "ClusterReport",
@@ -50,12 +49,12 @@ func OpenReportsAPI() PolicyReportAPI {
 	}
 }
 
-// Kind is the kind of the reports on objects in namespaces.
+// Kind returns the kind of reports on namespaced objects.
 func (a PolicyReportAPI) Kind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(a.apiVersion, a.kind)
 }
 
-// ClusterKind is the kind of the reports on objects that have no namespace.
+// ClusterKind returns the kind of reports on cluster-scoped objects.
 func (a PolicyReportAPI) ClusterKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(a.apiVersion, a.clusterKind)
 }
@@ -63,14 +62,13 @@ func (a PolicyReportAPI) ClusterKind() schema.GroupVersionKind {
 // source names this program in the reports.
 const source = "kubectl-mutate"
 
-// clusterAnnotation names the cluster of a report's object, of a run over several.
+// clusterAnnotation names the cluster of a report's object in a run over several.
 const clusterAnnotation = "mutate.kubectl.dev/cluster"
 
-// maxReportedProblems bounds the report of what went wrong besides the objects: a report is
-// an object that a server must take.
+// maxReportedProblems limits the report of problems, which a server must accept.
 const maxReportedProblems = 500
 
-// NewPolicyReport returns a report that writes one of the API's for each object, as it comes.
+// NewPolicyReport returns a report that writes a report of the API for each object as it comes.
 func NewPolicyReport(api PolicyReportAPI, o output.Options) *PolicyReport {
 	return &PolicyReport{api: api, out: o.Out}
 }
@@ -94,14 +92,14 @@ func (p *PolicyReport) Add(object *Object) error {
 	return nil
 }
 
-// nameOf is the name of an object's report: the same for the same object, and no
-// other program's.
+// nameOf returns the name of an object's report: unique to the object and this program, and the same in each
+// run.
 func nameOf(o *Object) string {
 	sum := sha256.Sum256([]byte(o.ID))
 	return source + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Problem adds a result to a report of its own. Of very many, the last are left out.
+// Problem adds a result to the report of problems, up to its limit.
 func (p *PolicyReport) Problem(problem Problem) error {
 	if len(p.problems) == maxReportedProblems {
 		return nil
@@ -124,7 +122,7 @@ func (p *PolicyReport) Write(evaluation.Summary) error {
 	return err
 }
 
-// report writes a report on an object, or on none.
+// report writes a report on an object, or on problems.
 func (p *PolicyReport) report(name string, of engine.ObjectKey, findings []Finding) error {
 	p.written = true
 	kind := p.api.clusterKind
@@ -147,12 +145,12 @@ func (p *PolicyReport) report(name string, of engine.ObjectKey, findings []Findi
 	return err
 }
 
-// verdicts are those that a report counts.
+// verdicts returns the verdicts that a report counts.
 func verdicts() []Verdict {
 	return []Verdict{Error, Fail, Pass, Skip, "warn"}
 }
 
-// manifest is a report. A library that writes any value takes as long for it as a whole preview.
+// manifest is the template of a report. A YAML library would take as long as a whole preview.
 var manifest = template.Must(template.New("report").Funcs(template.FuncMap{"field": yamlField, "optional": optional, "verdicts": verdicts}).Parse( //nolint:gochecknoglobals // an immutable table
 	`---
 {{field 0 "apiVersion" .APIVersion}}{{field 0 "kind" .Kind}}metadata:
@@ -172,14 +170,14 @@ var manifest = template.Must(template.New("report").Funcs(template.FuncMap{"fiel
 {{end}}{{if .Of.Kind}}scope:
 {{field 2 "apiVersion" .Group}}{{field 2 "kind" .Of.Kind}}{{field 2 "name" .Of.Name}}{{optional 2 "namespace" .Of.Namespace}}{{optional 2 "uid" .UID}}{{end}}`))
 
-// yamlField is a line with a name and a string behind it.
+// yamlField returns a line with a field.
 func yamlField(indent int, name, text string) string {
 	margin := strings.Repeat(" ", indent)
 	switch {
 	case strings.ContainsFunc(text, unprintable):
 		text = strconv.QuoteToASCII(text) // its escapes are among YAML's
 	case strings.TrimSpace(text) != text && strings.Contains(text, "\n"):
-		text = strconv.QuoteToASCII(text) // what is a block's own margin, and its end, would be in doubt
+		text = strconv.QuoteToASCII(text) // a block would lose the space around it
 	case strings.Contains(text, "\n"):
 		text = "|-\n" + margin + "  " + strings.ReplaceAll(text, "\n", "\n"+margin+"  ")
 	case !plainYAML.MatchString(text) || word.MatchString(text):
@@ -188,7 +186,7 @@ func yamlField(indent int, name, text string) string {
 	return margin + name + ": " + text + "\n"
 }
 
-// optional is a field, unless it is empty.
+// optional returns a field, or "" without a value.
 func optional(indent int, name, text string) string {
 	if text == "" {
 		return ""
@@ -197,11 +195,10 @@ func optional(indent int, name, text string) string {
 }
 
 var (
-	// plainYAML strings mean themselves without quotes, unless they are a word of YAML 1.1.
+	// plainYAML strings need no quotes, unless they are a word of YAML 1.1.
 	plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 	word      = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
-// unprintable reports whether YAML holds a character only as an escape, or it could
-// mislead a reader.
+// unprintable reports whether YAML must escape a character, or it could mislead a reader.
 func unprintable(r rune) bool { return r != '\n' && redact.Harmful(r) }

@@ -1,9 +1,7 @@
-// This file writes a run as SARIF 2.1.0: a result for each rule that would change an object, or that denies
-// it.
+// This file writes a run as SARIF 2.1.0: a result for each rule that would change or that denies an object.
 //
-// What could not be evaluated is a notification of the tool, not a result. Objects
-// that are as the policies want them are counted only: code scanning shows whatever
-// is a result as something to fix.
+// A rule that could not be evaluated is a notification, not a result. Objects that are as the policies want
+// them are only counted: code scanning shows every result as something to fix.
 
 package report
 
@@ -28,7 +26,7 @@ import (
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// The bounds. GitHub's code scanning takes no file with more results in a run.
+// The limits. GitHub's code scanning refuses a file with more results in a run.
 const (
 	maxResults       = 25_000
 	maxNotifications = 1_000
@@ -42,8 +40,7 @@ func NewSARIF(o output.Options) *SARIF {
 	}
 }
 
-// object is a part of a SARIF log, by section 3 of the standard, of names and values in turn. What is not
-// required is left out where it is empty.
+// object returns a part of a SARIF log, named after section 3 of the standard, of names and values in turn.
 func object(fields ...any) structured.Object {
 	var out structured.Object
 	for i := 0; i < len(fields); i += 2 {
@@ -61,15 +58,15 @@ type SARIF struct {
 	tests   bool
 
 	descriptors   []structured.Object
-	rules         map[string]int // the place of each in descriptors, by its ID
+	rules         map[string]int // index of each in descriptors, by its ID
 	results       []string
 	leftOut       int
 	notifications []structured.Object
-	unlisted      int  // notifications that are too many
+	unlisted      int  // notifications beyond the limit
 	failed        bool // something could not be evaluated
 }
 
-// Add writes what the rules would change on an object.
+// Add adds the results of an object.
 func (p *SARIF) Add(about *Object) error {
 	for i := range about.Findings {
 		f := &about.Findings[i]
@@ -85,7 +82,7 @@ func (p *SARIF) Add(about *Object) error {
 	return nil
 }
 
-// rule is the ID of a rule and its place among the descriptors.
+// rule returns the ID of a rule and its index among the descriptors.
 func (p *SARIF) rule(r engine.RuleRef) (string, int) {
 	id := strings.Trim(r.Dialect+"/"+r.String(), "/")
 	if r.Via != "" {
@@ -175,7 +172,7 @@ func (p *SARIF) Problem(problem Problem) error {
 	return nil
 }
 
-// Write ends the log with the rules, and what could not be evaluated.
+// Write ends the log with the rules and notifications.
 func (p *SARIF) Write(s evaluation.Summary) error {
 	for i := range s.Rules {
 		p.rule(s.Rules[i].Rule)
@@ -215,23 +212,23 @@ func (p *SARIF) Write(s evaluation.Summary) error {
 	return err
 }
 
-// plainSARIF breaks what SARIF takes for a link.
+// plainSARIF breaks what SARIF would read as a link.
 func plainSARIF(s string) string { return strings.ReplaceAll(s, "](", "] (") }
 
-// locationOf is the object and the line of its manifest, or of the policy for an object of a cluster.
+// locationOf returns the object and the line of its manifest, or of the policy for an object of a cluster.
 func locationOf(about *Object, policy Place) structured.Object {
 	logical := object("name", about.Key.Name, "fullyQualifiedName", qualified(about.Key), "kind", "resource")
 	return physical(cmp.Or(about.Place, policy)).Add("logicalLocations", []structured.Object{logical})
 }
 
-// qualified is an object as "namespace/kind/name", the kind with its group; on one cluster of several, behind
-// its name.
+// qualified returns "namespace/kind/name", the kind with its group, after the name of the cluster if there
+// are several.
 func qualified(k engine.ObjectKey) string {
 	parts := []string{k.Cluster, k.Namespace, k.GroupKind.String(), k.Name, k.Subresource}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "/")
 }
 
-// physical is the location of a place, and empty where there is none.
+// physical returns the location of a place, nil if it is empty.
 func physical(place Place) structured.Object {
 	if place.Path == "" {
 		return nil

@@ -1,8 +1,8 @@
 // This file keeps the reports of a preview in the cluster, one for each object, and reads them back.
 //
-// A report is named after the UID of its object, and owned by it, so that it goes with it. Each set of
-// reports has a name of its own, which is in their labels: runs of other policies keep other sets. What a run
-// no longer finds, it deletes from its set.
+// A report is named after the UID of its object and owned by it, so that it is deleted with it. The labels
+// of a report name its set: runs of other policies keep other sets. A run deletes from its set what it no
+// longer finds.
 
 package report
 
@@ -30,11 +30,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 )
 
-// StoreServer is where the reports are. Its client can write nothing else.
+// StoreServer has the reports. Its client can write nothing else.
 type StoreServer interface {
-	// Apply makes an object, or takes the fields of one that is there.
+	// Apply creates an object, or takes the fields of an existing one.
 	Apply(context.Context, engine.ObjectKey, []byte) error
-	// Delete deletes the very object that has a UID.
+	// Delete deletes the object with this UID.
 	Delete(context.Context, engine.ObjectKey, types.UID) error
 	List(context.Context, engine.Selection) iter.Seq2[*unstructured.Unstructured, error]
 }
@@ -48,26 +48,24 @@ const (
 
 // StoreOptions say which reports a run writes.
 type StoreOptions struct {
-	// Name is that of the set of reports.
+	// Name of the set of reports.
 	Name string
-	// Kind is that of the reports on objects in namespaces, ClusterKind that of the others, and what went
-	// wrong besides the objects.
+	// Kind of the reports on namespaced objects; ClusterKind of the others, and of problems.
 	Kind, ClusterKind schema.GroupVersionKind
-	// Scope is that of the run: it deletes no report on an object beyond it.
+	// Scope of the run: it deletes no report on an object beyond it.
 	Scope engine.Scope
-	// Workers is how many reports are written at the same time.
+	// Workers is the number of reports that are written at the same time.
 	Workers int
 }
 
-// Store writes reports as they come. A nil Store writes none.
+// Store writes reports as they come. A nil Store writes nothing.
 type Store struct {
 	StoreOptions
 	server StoreServer
 	ctx    context.Context // of the run, which Write does not get
 	group  errgroup.Group
 	seen   map[engine.ObjectKey]bool
-	// stored are the reports of the set that the run has not written yet; nil before they are listed, which
-	// may fail.
+	// stored has the reports of the set that the run has not written yet; nil before they are listed.
 	stored   map[engine.ObjectKey]stored
 	unlisted error
 
@@ -78,11 +76,11 @@ type Store struct {
 	complete bool
 }
 
-// stored is a report that is in the cluster.
+// stored is a report in the cluster.
 type stored struct {
 	uid    types.UID
 	digest [sha256.Size]byte
-	covers bool // the run would find what it is about
+	covers bool // the run would find its object
 }
 
 // NewStore begins the reports of a run.
@@ -92,7 +90,7 @@ func NewStore(ctx context.Context, server StoreServer, o StoreOptions) *Store {
 	return s
 }
 
-// Write takes the manifest of one report, as package policyreport writes it.
+// Write takes the manifest of one report, as a PolicyReport writes it.
 func (s *Store) Write(manifest []byte) (int, error) {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(manifest, &u.Object); err != nil {
@@ -115,11 +113,11 @@ func (s *Store) Write(manifest []byte) (int, error) {
 	return len(manifest), s.ctx.Err()
 }
 
-// isStored reports whether a report says what is in the cluster already: it is not written again then, so
-// that it has the time of its last change.
+// isStored reports whether the cluster already has an equal report, which is then not written, so that its
+// time is that of its last change.
 func (s *Store) isStored(key engine.ObjectKey, u *unstructured.Unstructured) (bool, error) {
 	if !s.finds() {
-		return false, nil // for few of them, all are not listed
+		return false, nil // not worth listing all
 	}
 	s.list()
 	known, there := s.stored[key]
@@ -134,7 +132,7 @@ func (s *Store) isStored(key engine.ObjectKey, u *unstructured.Unstructured) (bo
 	return true, nil
 }
 
-// finds reports whether a run of this scope can find all that the reports are about.
+// finds reports whether a run of this scope can find all objects of the reports.
 func (s *Store) finds() bool {
 	return s.Scope.Labels == nil && s.Scope.Fields == nil && s.Scope.Percent == 0
 }
@@ -158,7 +156,7 @@ func (s *Store) list() {
 	}
 }
 
-// digestOf is a digest of what a run writes of a report.
+// digestOf returns a digest of the parts of a report that a run writes.
 func digestOf(u *unstructured.Unstructured) ([sha256.Size]byte, error) {
 	content := maps.Clone(u.Object)
 	labels := u.GetLabels()
@@ -193,7 +191,7 @@ func (s *Store) name(u *unstructured.Unstructured) {
 	}
 }
 
-// problems is the name of the report on what went wrong besides the objects.
+// problems returns the name of the report of problems.
 func (s *Store) problems() string {
 	name := s.Name + "-problems"
 	if !s.Scope.Shard.Whole() {
@@ -208,7 +206,7 @@ func (s *Store) apply(u *unstructured.Unstructured) {
 		err = s.server.Apply(s.ctx, engine.KeyOf(u), body)
 	}
 	if apierrors.IsNotFound(err) && s.ctx.Err() == nil {
-		err = nil // its namespace has gone, with the object
+		err = nil // its namespace was deleted, with the object
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +215,7 @@ func (s *Store) apply(u *unstructured.Unstructured) {
 	}
 }
 
-// Finds says whether the run has found all that it was to find: only then is what it did not find gone.
+// Finds says whether the run has found all of its objects: only then are the others gone.
 func (s *Store) Finds(all bool) {
 	if s != nil {
 		s.complete = all
@@ -225,7 +223,7 @@ func (s *Store) Finds(all bool) {
 }
 
 // Commit waits for the reports, and deletes those of the set that the run no longer finds. Its error has the
-// first of the requests that failed.
+// first failed request.
 func (s *Store) Commit() error {
 	if err := s.Discard(); err != nil {
 		return err
@@ -242,7 +240,7 @@ func (s *Store) Commit() error {
 	return nil
 }
 
-// Discard ends the writing of a run that broke off. What was written stays, as it is true.
+// Discard waits for the writes of a run that broke off. What was written stays, as it is true.
 func (s *Store) Discard() error { return s.group.Wait() }
 
 // prune deletes the reports that the run would have written if they were still true.
@@ -263,7 +261,7 @@ func (s *Store) prune() error {
 	return nil
 }
 
-// covers reports whether the run would have found what a report is about.
+// covers reports whether the run would have found the object of a report.
 func (s *Store) covers(u *unstructured.Unstructured) bool {
 	k := subjectOf(u)
 	if k == nil {
@@ -272,7 +270,7 @@ func (s *Store) covers(u *unstructured.Unstructured) bool {
 	return s.Scope.Includes(*k, nil) && s.Scope.InShard(*k)
 }
 
-// subjectOf returns the object that a report is about; nil where that is none.
+// subjectOf returns the object of a report, or nil.
 func subjectOf(u *unstructured.Unstructured) *engine.ObjectKey {
 	about, _, _ := unstructured.NestedStringMap(u.Object, "scope")
 	if about == nil {
@@ -282,8 +280,8 @@ func subjectOf(u *unstructured.Unstructured) *engine.ObjectKey {
 		about["kind"]).GroupKind(), Namespace: about["namespace"], Name: about["name"]}
 }
 
-// reports streams the reports of the set, or of all sets if it has no name, in the namespaces of the run, up
-// to the first error.
+// reports streams the reports of the set, or of all sets without a name, in the namespaces of the run, up to
+// the first error.
 func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
 	labels := map[string]string{managedBy: program}
 	if s.Name != "" {
@@ -309,7 +307,7 @@ func (s *Store) reports(ctx context.Context) iter.Seq2[*unstructured.Unstructure
 	}
 }
 
-// StoreCount is how often the rules of one policy came to each result.
+// StoreCount is the number of each result of a rule.
 type StoreCount struct {
 	Policy string `json:"policy"`
 	Rule   string `json:"rule,omitempty"`
@@ -319,13 +317,13 @@ type StoreCount struct {
 	Pass   int    `json:"pass"`
 }
 
-// StoreSummary are the results of all reports of a set, by policy and rule, and how many objects have one.
+// StoreSummary has the results of all reports of a set by policy and rule, and the number of their objects.
 type StoreSummary struct {
 	Objects int          `json:"objects"`
 	Rules   []StoreCount `json:"rules"`
 }
 
-// Print prints the results as JSON or YAML, whose schema is docs/summary.schema.json.
+// Print prints the results as JSON or YAML, with the schema of docs/summary.schema.json.
 func (s StoreSummary) Print(out io.Writer, asYAML bool) error {
 	return structured.Write(out, asYAML, struct {
 		APIVersion string `json:"apiVersion"`
@@ -334,7 +332,7 @@ func (s StoreSummary) Print(out io.Writer, asYAML bool) error {
 	}{"mutate.kubectl.dev/v1alpha1", "ReportSummary", s})
 }
 
-// ReadSummary reads the reports of a set back; of all sets if the name is empty.
+// ReadSummary reads the reports of a set, or of all sets without a name.
 func ReadSummary(ctx context.Context, server StoreServer, o StoreOptions) (StoreSummary, error) {
 	var out StoreSummary
 	counts := map[[2]string]*StoreCount{}
@@ -364,7 +362,6 @@ func ReadSummary(ctx context.Context, server StoreServer, o StoreOptions) (Store
 	return out, nil
 }
 
-// count counts a result.
 func count(counts map[[2]string]*StoreCount, result map[string]any) {
 	text := func(name string) string { s, _ := result[name].(string); return s }
 	at := [2]string{text("policy"), text("rule")}

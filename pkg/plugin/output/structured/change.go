@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// reported is a change as the report holds it.
+// reported returns a change as the report holds it.
 func (r *Report) reported(c *engine.Change) Object {
 	out := Object{{"object", c.Subject}}.With("origin", c.Target.Origin). // of an object of a manifest
 										addIf(c.AsCreated, "asCreated", true)
@@ -44,7 +44,7 @@ func fieldsOf(c *engine.Change) []any {
 		f := &c.Fields[i]
 		field := Object{{"path", engine.PathString(f.Path)}}
 		if holder := redact.Holder(c, f); holder != nil {
-			// In the object that holds the field: before, if it was removed, else after.
+			// the object that holds the field: before, if it was removed, else after
 			if pointer, ok := diff.Pointer(holder.Object, f.Path); ok {
 				field = field.With("pointer", pointer)
 			}
@@ -55,13 +55,13 @@ func fieldsOf(c *engine.Change) []any {
 	return out
 }
 
-// rule appends what the JSON of a rule has.
+// rule appends the fields of a rule.
 func (m Object) rule(r engine.RuleRef) Object {
 	return m.Add("dialect", r.Dialect).Add("policy", r.Policy).
 		With("rule", r.Rule).With("via", r.Via).With("origin", r.Origin).With("severity", r.Severity)
 }
 
-// stepMembers returns what the JSON of a step has.
+// stepMembers returns the fields of a step.
 func stepMembers(s *engine.Step) Object {
 	out := Object{}.rule(s.Rule).Add("outcome", string(s.Outcome)).addIf(s.AsCreated, "asCreated",
 		true).With("notIdempotent", s.NotIdempotent).
@@ -137,7 +137,7 @@ func (r *Report) result(w output.Written) Object {
 		Add("status", w.RuleStatus()).addIf(len(w.Rules) > 0, "rules", w.Rules)
 }
 
-// differenceOf is an object that does not come out the same as the report holds it.
+// differenceOf returns a compared object as the report holds it.
 func differenceOf(e output.Compared) Object {
 	var fields []any
 	for i := range e.Fields { // a side that leaves the field out has no value
@@ -164,7 +164,7 @@ func differenceOf(e output.Compared) Object {
 	return out
 }
 
-// variantOf is an object that is not there, and what is around it.
+// variantOf returns a generated object, with its request and the objects around it.
 func variantOf(v *compare.Variant) Object {
 	var beside []any
 	for _, u := range v.Beside {
@@ -177,13 +177,13 @@ func variantOf(v *compare.Variant) Object {
 		addIf(len(beside) > 0, "beside", beside).addIf(len(v.Missing) > 0, "missing", v.Missing)
 }
 
-// ruleIf appends a rule, unless it is none.
+// ruleIf appends a rule, unless it is zero.
 func (m Object) ruleIf(name string, r engine.RuleRef) Object {
 	return m.addIf(r != engine.RuleRef{}, name, r)
 }
 
-// conclusionOf is the summary of a comparison. Objects are the same but for the order of init containers, or
-// because a rule fails on them, where it says so.
+// conclusionOf returns the summary of a comparison. Reordered and failed count equal objects whose init
+// containers have another order, or on which a rule fails.
 func conclusionOf(s compare.Summary) Object {
 	v := s.Variants
 	variants := Object{

@@ -28,10 +28,10 @@ type Columns struct {
 	begun   bool
 }
 
-// rowsHeld bounds the rows that are held to line them up.
+// rowsHeld is the maximum number of rows that are aligned together.
 const rowsHeld = 1000
 
-// Rows lines up the cells of rows, the first of which are headers.
+// Rows aligns the cells of rows, the first of which are headers.
 type Rows struct {
 	lines interface {
 		io.Writer
@@ -40,10 +40,10 @@ type Rows struct {
 	count int
 }
 
-// NewRows returns rows that are laid out as kubectl does.
+// NewRows returns rows in kubectl's layout.
 func NewRows(out io.Writer) *Rows { return &Rows{lines: printers.GetNewTabWriter(out), count: -1} }
 
-// Add adds a row of cells, in which nothing acts on a terminal.
+// Add adds a row of escaped cells.
 func (r *Rows) Add(cells ...string) error {
 	_, err := fmt.Fprintln(r.lines, strings.Join(cells, "\t"))
 	if r.count++; err == nil && r.count > 0 && r.count%rowsHeld == 0 {
@@ -52,7 +52,7 @@ func (r *Rows) Add(cells ...string) error {
 	return err
 }
 
-// Flush writes the rows that are held.
+// Flush writes the rows that are held back.
 func (r *Rows) Flush() error { return r.lines.Flush() }
 
 type customColumn struct {
@@ -60,13 +60,13 @@ type customColumn struct {
 	value  *jsonpath.JSONPath
 }
 
-// relaxed is how kubectl takes the paths of columns: "{.a}", ".a" and "a" are the same.
+// relaxed matches the paths of columns that kubectl takes: "{.a}", ".a" and "a" are the same.
 var relaxed = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
 
 var errNoColumns = errors.New("-o custom-columns: name columns as HEADER:PATH,HEADER:PATH, with the paths of a change in the report, such as KIND:.object.kind")
 
-// NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each
-// change of the report. It fails for a string that names none.
+// NewCustomColumns returns a printer of columns, "HEADER:PATH,HEADER:PATH", over each change of the report.
+// It fails for invalid columns.
 func NewCustomColumns(o output.Options, text string) (output.Format, error) {
 	p := newColumns(o)
 	for column := range strings.SplitSeq(text, ",") {
@@ -81,8 +81,8 @@ func NewCustomColumns(o output.Options, text string) (output.Format, error) {
 	return p, nil
 }
 
-// NewColumnsTemplate is NewCustomColumns for what kubectl takes from a file: a line of
-// headers, and below each the path of its column.
+// NewColumnsTemplate is NewCustomColumns for the content of a file, as in kubectl: a line of headers, and
+// below each the path of its column.
 func NewColumnsTemplate(o output.Options, text string) (output.Format, error) {
 	headers, paths, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
 	paths, _, _ = strings.Cut(paths, "\n")
@@ -116,7 +116,7 @@ func (p *Columns) add(header, path string) error {
 	return nil
 }
 
-// Print shows the row of an object that would change, or that needs a remark.
+// Print shows the row of an object that would change or needs a remark.
 func (p *Columns) Print(s output.Shown) error {
 	switch e := s.Event().(type) {
 	case output.Evaluated:
@@ -169,7 +169,7 @@ func (c *customColumn) cell(change map[string]any) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-// row writes a row, and before the first one the headers.
+// row writes a row, after the headers.
 func (p *Columns) row(cells []string) error {
 	if err := p.headers(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (p *Columns) headers() error {
 func (p *Columns) Close() error { return nil }
 
 // NewJSONPath returns a printer of what a JSONPath template finds in the report, as text or as a JSON list.
-// It fails for a template that is none.
+// It fails for an invalid template.
 func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format, error) {
 	path := jsonpath.New("out").AllowMissingKeys(true)
 	if err := path.Parse(template); err != nil {
@@ -212,8 +212,7 @@ func NewJSONPath(o output.Options, template string, asJSON bool) (output.Format,
 	}), nil
 }
 
-// NewGoTemplate returns a printer of what a Go template makes of the report. It fails
-// for a template that is none.
+// NewGoTemplate returns a printer of the report through a Go template. It fails for an invalid template.
 func NewGoTemplate(o output.Options, template string) (output.Format, error) {
 	p, err := printers.NewGoTemplatePrinter([]byte(template))
 	if err != nil {
@@ -229,7 +228,7 @@ func NewGoTemplate(o output.Options, template string) (output.Format, error) {
 	}), nil
 }
 
-// escapeText escapes what a template has made: nothing acts on a terminal.
+// escapeText escapes the output of a template for a terminal.
 func escapeText(text []byte) []byte { return []byte(redact.Escape(string(text), "\n\t")) }
 
 func newTemplated(o output.Options, format string, escape func([]byte) []byte,
@@ -246,17 +245,16 @@ func newTemplated(o output.Options, format string, escape func([]byte) []byte,
 	return r
 }
 
-// maxError bounds, in bytes, the error of a template or a query.
+// maxError is the maximum length of an error of a template or query, in bytes.
 const maxError = 300
 
-// quoting is an error in which a library repeats the value that it failed on, which may
-// be the whole report.
+// quoting matches an error in which a library repeats the value that it failed on, perhaps the whole report.
 type quoting struct {
 	text    *regexp.Regexp
 	instead string
 }
 
-// quotings are those of client-go's JSONPath, go-jmespath and text/template.
+// quotings are the errors of client-go's JSONPath, go-jmespath and text/template.
 var quotings = []quoting{ //nolint:gochecknoglobals // an immutable table
 	{regexp.MustCompile(`(?s)^.* is not array or slice and cannot be filtered$`), "what is filtered is no list"},
 	{regexp.MustCompile(`(?s)^.* is not convertible to (\S+)$`), "a key is not convertible to $1"},
@@ -266,7 +264,7 @@ var quotings = []quoting{ //nolint:gochecknoglobals // an immutable table
 	{regexp.MustCompile(`(?s)(non-comparable types?) .*$`), "$1"},
 }
 
-// brief returns an error without the value that it happened with. It is nil for nil.
+// brief returns an error without the value that caused it; nil for nil.
 func brief(err error) error {
 	if err == nil {
 		return nil
@@ -276,7 +274,7 @@ func brief(err error) error {
 		text = q.text.ReplaceAllString(text, q.instead)
 	}
 	if len(text) > maxError {
-		// Where it happened stands at the beginning, and what it was at the end.
+		// The beginning says where it happened, the end what happened.
 		text = strings.ToValidUTF8(text[:maxError/2], "") + " ... " +
 			strings.ToValidUTF8(text[len(text)-maxError/2:], "")
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Objects prints something of each object that would change, and of nothing else.
+// Objects prints something of each object that would change.
 type Objects struct {
 	output.Options
 	text    func(*Objects, output.Event) (string, error) // empty for what is not printed
 	printed bool
 }
 
-// NewNames returns a printer of the names of the objects that would change, of a comparison those that do not
-// come out the same, or of a run that writes those that were written, as `kubectl -o name` does:
-// "deployment.apps/web". As there, the namespace is not a part of it; -n belongs beside a name that is piped
-// on. On one cluster of several, the flag for its context follows the name.
+// NewNames returns a printer of names as `kubectl -o name` prints them, "deployment.apps/web": of the
+// objects that would change, that differ, or that were written. The namespace is not part of a name, so a
+// command that the names are piped to needs -n. For several clusters, the flag for the context follows the
+// name.
 func NewNames(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).name} }
 
-// NewManifests returns a printer of the changed objects, as a YAML stream. They keep their
-// uid, so that to apply them fails where the object was replaced meanwhile.
+// NewManifests returns a printer of the changed objects as a YAML stream. They keep their uid, so that
+// applying them fails if the object was replaced meanwhile.
 func NewManifests(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).manifest} }
 
-// NewPatches returns a printer of an RFC 6902 patch for each changed object: a stream of JSON
-// values, one a line, each naming its object.
+// NewPatches returns a printer of an RFC 6902 patch for each changed object: a stream of JSON values, one
+// per line, with the object's key.
 func NewPatches(o output.Options) *Objects { return &Objects{Options: o, text: (*Objects).patch} }
 
-// Print prints what is printed of an object.
+// Print prints an object.
 func (p *Objects) Print(s output.Shown) error {
 	switch e := s.Event().(type) { // these formats are what would be written
 	case output.Evaluated:
@@ -78,7 +78,7 @@ func (p *Objects) name(e output.Event) (string, error) {
 	return redact.Escape(name, "") + "\n", nil
 }
 
-// maskedNote stands above a manifest that must not be applied.
+// maskedNote precedes a manifest that must not be applied.
 const maskedNote = "# Secret values are masked, do not apply: --show-secrets prints them\n"
 
 func (p *Objects) manifest(e output.Event) (string, error) {
@@ -106,7 +106,8 @@ func (p *Objects) manifest(e output.Event) (string, error) {
 	return above + string(out), nil
 }
 
-// patch names an object and the edits of the fields that change; what the engine takes for the same is none.
+// patch returns an object's key and the edits of its changed fields, without differences that the engine
+// ignores.
 func (p *Objects) patch(e output.Event) (string, error) {
 	c, ok := e.(output.Evaluated)
 	if !ok || !c.Changed() {

@@ -1,8 +1,7 @@
-// Package structured prints what a run finds for programs: as one JSON or YAML
-// report, as names, as manifests, as JSON patches, or through a template or query.
+// Package structured prints what a run finds for programs: as one JSON or YAML report, as names, as
+// manifests, as JSON patches, or through a template or query.
 //
-// A report is one object with a long list in it. It is written piece by piece, so
-// that memory does not grow with the run.
+// A report is written element by element, so that memory does not grow with the run.
 package structured
 
 import (
@@ -25,15 +24,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// version is that of all documents, and previewKind and previewList are of the report of what was evaluated.
+// version of all documents; kind and list of a preview.
 const (
 	version     = "mutate.kubectl.dev/v1alpha1"
 	previewKind = "PreviewReport"
 	previewList = "changes"
 )
 
-// Report prints one report object: what was evaluated, compared or written. It has a list, whose elements are
-// written as they come, unless something is made of the whole report.
+// Report prints one report object: what was evaluated, compared or written. The elements of its list are
+// written as they come, unless a template or query needs the whole report.
 type Report struct {
 	output.Options
 	jsonWriter // what is not written yet
@@ -42,16 +41,16 @@ type Report struct {
 	fields     int // that are written
 	items      int // of the list
 	problems   []string
-	clusters   []output.Cluster // of a run over several that are not written yet
+	clusters   []output.Cluster // not written yet
 	outcomes   map[write.Outcome]int
 	conflicts  output.Conflicts
 
 	held  *bytes.Buffer                       // the report as JSON, for whole
-	whole func(report []byte) (string, error) // what is printed in its place; nil for the report
+	whole func(report []byte) (string, error) // returns the output of a template or query; nil for the report
 }
 
-// NewReport returns a printer of the report, or of what the query of the options finds
-// in it. It fails for a query that is none.
+// NewReport returns a printer of the report, or of the result of the options' query. It fails for an invalid
+// query.
 func NewReport(o output.Options, asYAML bool) (*Report, error) {
 	r := &Report{
 		Options: o, yaml: asYAML, kind: previewKind, list: previewList,
@@ -82,7 +81,7 @@ func NewReport(o output.Options, asYAML bool) (*Report, error) {
 	return r, nil
 }
 
-// hold has something made of the whole report and printed instead.
+// hold makes the report print the result of whole instead of itself.
 func (r *Report) hold(whole func(report any) (string, error)) {
 	r.yaml, r.held = false, &bytes.Buffer{}
 	r.whole = func(text []byte) (string, error) {
@@ -94,9 +93,8 @@ func (r *Report) hold(whole func(report any) (string, error)) {
 	}
 }
 
-// Print adds an object that would change, that needs a remark, that does not come out the same or that was to
-// be written, or what went wrong besides the objects. The summary ends the report, but for that of a run that
-// writes.
+// Print adds an object that changes, needs a remark, differs or was to be written, or a problem. The summary
+// ends the report, except in a run that writes.
 func (r *Report) Print(s output.Shown) error {
 	event := s.Event()
 	switch event.(type) {
@@ -135,7 +133,7 @@ func (r *Report) Print(s output.Shown) error {
 	return nil
 }
 
-// Close has nothing to add to the summary; a run that writes has none before.
+// Close ends the report of a run that writes; the summary has ended any other.
 func (r *Report) Close() error {
 	if !r.Writes {
 		return nil
@@ -159,8 +157,8 @@ func (r *Report) begin() error {
 		r.listClusters())
 }
 
-// listClusters writes what came of each cluster, once and as soon as it is known: of a run that writes at the
-// end.
+// listClusters writes the results of the clusters once, as soon as they are known: in a run that writes at
+// the end.
 func (r *Report) listClusters() error {
 	if r.clusters == nil {
 		return nil
@@ -170,7 +168,7 @@ func (r *Report) listClusters() error {
 	return r.field("clusters", clusters)
 }
 
-// field adds a field of the object to what is to be written.
+// field adds a field of the report.
 func (r *Report) field(name string, v any) error {
 	r.name(name)
 	if r.yaml {
@@ -179,7 +177,7 @@ func (r *Report) field(name string, v any) error {
 	return r.value(v, indent)
 }
 
-// name adds what stands before the value of a field of JSON.
+// name begins a field of JSON.
 func (r *Report) name(name string) {
 	if r.fields++; r.yaml {
 		return
@@ -191,7 +189,7 @@ func (r *Report) name(name string) {
 	r.WriteString(before + indent + `"` + name + `": `)
 }
 
-// lines adds a value as YAML behind a margin, as long as its lines are without it.
+// lines adds a value as YAML, with a margin before its first line and another before the others.
 func (r *Report) lines(first, others string, v any) error {
 	text, err := MarshalText(v, true)
 	margin := first
@@ -240,7 +238,7 @@ func (r *Report) item(v any) error {
 	return r.value(v, margin)
 }
 
-// end ends the report with its problems, if there are any, and its summary, or prints what is made of it.
+// end ends the report with its problems and summary, or prints the result of the template or query.
 func (r *Report) end(summary any) error {
 	err := r.begin()
 	switch {
@@ -268,7 +266,7 @@ func (r *Report) end(summary any) error {
 	return err
 }
 
-// Object are the fields of an object in the order in which JSON has them.
+// Object has the fields of an object in the order of its JSON.
 type Object []Member
 
 // Member is a field of an Object.
@@ -297,7 +295,7 @@ func (m Object) MarshalJSON() ([]byte, error) {
 	return w.Bytes(), err
 }
 
-// mapped returns a value with maps in the place of Objects, for YAML.
+// mapped replaces Objects by maps, for YAML.
 func mapped(v any) any {
 	switch v := v.(type) {
 	case Object:
@@ -316,11 +314,11 @@ func mapped(v any) any {
 	return v
 }
 
-// jsonWriter writes indented JSON, the same as the library. It knows objects, lists and plain strings, and
+// jsonWriter writes the same indented JSON as the library. It knows objects, lists and plain strings, and
 // leaves the rest to the library, with which a whole run would take 1.7 times as long.
 type jsonWriter struct{ bytes.Buffer }
 
-// value writes a value. All lines but the first begin with a margin.
+// value writes a value, with a margin before all lines but the first.
 func (w *jsonWriter) value(v any, margin string) error {
 	switch v := v.(type) {
 	case string:
@@ -350,7 +348,7 @@ func (w *jsonWriter) value(v any, margin string) error {
 	return w.encoded(v, margin)
 }
 
-// encoded writes a value by the library.
+// encoded writes a value with the library.
 func (w *jsonWriter) encoded(v any, margin string) error {
 	text, err := indented(v, margin)
 	w.WriteString(text)
@@ -427,7 +425,7 @@ func Write(out io.Writer, asYAML bool, v any) error {
 	return err
 }
 
-// WriteNames prints names as -o name does, each on a line of its own.
+// WriteNames prints names as -o name does, one per line.
 func WriteNames(out io.Writer, names ...string) error {
 	var b strings.Builder
 	for _, name := range names {
@@ -456,7 +454,7 @@ func MarshalLine(v any) (string, error) {
 	return string(out) + "\n", err
 }
 
-// compact returns JSON in which nothing acts on a terminal.
+// compact returns JSON in one line, escaped for a terminal.
 func compact(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -467,7 +465,7 @@ func compact(v any) ([]byte, error) {
 	return redact.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// indented is compact with line breaks. All lines but the first begin with a margin.
+// indented returns indented JSON, with a margin before all lines but the first.
 func indented(v any, margin string) (string, error) {
 	text, err := compact(v)
 	if err != nil {

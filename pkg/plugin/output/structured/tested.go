@@ -5,7 +5,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// tested is a result of a test in a report.
+// tested returns the result of a test as the report holds it.
 func tested(t *output.Tested) Object {
 	out := Object{{"test", t.Test}, {"origin", t.Origin}, {"rule", t.Rule}}
 	if t.Object != (engine.ObjectKey{}) {
@@ -21,7 +21,7 @@ func tested(t *output.Tested) Object {
 	return out.addIf(fields != nil, "differences", fields)
 }
 
-// testCounts are the counts of tests in a report.
+// testCounts returns the counts of tests as the report holds them.
 func testCounts(t *output.Tests) Object {
 	return Object{
 		{"tests", t.Tests},
