@@ -15,10 +15,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// Resolve reads TYPE and TYPE/NAME arguments, where types may be joined by commas,
-// or as kubectl has them a TYPE and behind it NAMES. Arguments that are all types
-// are types: "deploy svc" names no Deployment. A TYPE may be a category, such as "all", of
-// a mapper that is client-go's restmapper.CategoryExpander.
+// Resolve reads arguments as kubectl does: TYPE and TYPE/NAME, where types may be joined by commas, or a
+// TYPE followed by NAMES. If all arguments are types, "deploy svc" names no Deployment. A TYPE may be a
+// category, such as "all", of a mapper that is client-go's restmapper.CategoryExpander.
 func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
 	if names, err := namesBehindType(mapper, args); err != nil || names != nil {
 		return names, err
@@ -48,8 +47,8 @@ func Resolve(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) 
 	return keys, nil
 }
 
-// Excluded reads what the user typed for --exclude and --exclude-namespaces, as flags.Objects validates it.
-// It is an error if there is no such TYPE.
+// Excluded reads --exclude and --exclude-namespaces as flags.Objects validates them. An unknown TYPE is an
+// error.
 func Excluded(mapper meta.RESTMapper, objects, namespaces []string) ([]engine.Selection, error) {
 	var out []engine.Selection
 	for _, text := range objects {
@@ -80,7 +79,7 @@ func Excluded(mapper meta.RESTMapper, objects, namespaces []string) ([]engine.Se
 	return out, nil
 }
 
-// namesBehindType reads "TYPE NAME ...", and returns nothing for what is not that.
+// namesBehindType reads "TYPE NAME ...", and returns nil for anything else.
 func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey, error) {
 	if len(args) < 2 || slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "/") }) {
 		return nil, nil
@@ -109,7 +108,7 @@ func namesBehindType(mapper meta.RESTMapper, args []string) ([]engine.ObjectKey,
 	return keys, nil
 }
 
-// kindsOf finds the kinds of types and categories that are joined by commas, each once.
+// kindsOf returns the distinct kinds of types and categories that are joined by commas.
 func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 	var out []schema.GroupKind
 	for _, t := range strings.Split(types, ",") {
@@ -134,8 +133,8 @@ func kindsOf(mapper meta.RESTMapper, types string) ([]schema.GroupKind, error) {
 	return engine.Distinct(out), nil
 }
 
-// KindOf finds the kind that a user means by "deploy", "deployments.apps" or
-// "deployments.v1.apps"; the first of several groups, as kubectl does.
+// KindOf returns the kind of "deploy", "deployments.apps" or "deployments.v1.apps"; the first of several
+// groups, as kubectl does.
 func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 	full, partial := schema.ParseResourceArg(strings.ToLower(text))
 	if full != nil {
@@ -161,7 +160,7 @@ func KindOf(mapper meta.RESTMapper, text string) (schema.GroupKind, error) {
 // unknownTypeError reports a type that neither the cluster nor the manifests have.
 type unknownTypeError struct {
 	Type  string
-	Meant string // probably; empty if that is not known
+	Meant string // the probable type; empty if unknown
 }
 
 // Error names the type.

@@ -17,9 +17,9 @@ import (
 // AllContexts stands for every context of a kubeconfig.
 const AllContexts = "all"
 
-// ContextsNamed returns the contexts of a kubeconfig that names and wildcards choose: names in the order in
-// which they were typed, and what one wildcard matches in alphabetical order. Each is there once. One with an
-// empty name cannot be used, as with kubectl. It is an error if a name or a wildcard chooses none.
+// ContextsNamed returns the distinct contexts of a kubeconfig that names and wildcards select, in the order
+// of typing, those of one wildcard in alphabetical order. Contexts with an empty name are left out, as
+// kubectl cannot use them. A name or wildcard without a context is an error.
 func ContextsNamed(config *clientcmdapi.Config, typed []string) ([]string, error) {
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool {
 		return name == ""
@@ -66,11 +66,10 @@ func unknown(known []string, name string) error {
 	return fmt.Errorf("--contexts: there is no context %q; %s", name, hint)
 }
 
-// DistinctContexts returns the contexts without those that reach the same server as the same user as one
-// before them and, unless the run chooses the namespace, in the same namespace: each object is then
-// evaluated, and written, once. A proxy may serve several clusters at one address and tell them apart by the
-// user, so contexts with different users are kept. The notes say which contexts are left out, and which may
-// have objects in common.
+// DistinctContexts drops contexts that reach the same server as the same user as an earlier one and, unless
+// the run chooses the namespace, in the same namespace: each object is then evaluated, and written, once.
+// Contexts with different users are kept, since a proxy may serve several clusters at one address and tell
+// them apart by the user. The notes say which contexts are left out, and which may share objects.
 func DistinctContexts(config *clientcmdapi.Config, contexts []string,
 	anyNamespace bool,
 ) (distinct, notes []string) {
@@ -92,7 +91,7 @@ func DistinctContexts(config *clientcmdapi.Config, contexts []string,
 		context := config.Contexts[name]
 		cluster := config.Clusters[context.Cluster]
 		if cluster == nil {
-			distinct = append(distinct, name) // its run says what is wrong
+			distinct = append(distinct, name) // its run reports the error
 			continue
 		}
 		at := place{server{cluster.Server, cluster.TLSServerName, cluster.ProxyURL}, context.AuthInfo, ""}
@@ -114,7 +113,7 @@ func DistinctContexts(config *clientcmdapi.Config, contexts []string,
 		case known == nil:
 			known = map[string]string{}
 			users[at.server] = known
-		case len(known) == 1: // of more users, one note is enough
+		case len(known) == 1: // one note is enough
 			for _, other := range known {
 				note("contexts %s and %s have the same server and different users: if they are one cluster, its objects come twice", other, name)
 			}

@@ -28,8 +28,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Evaluation reads policies and manifests, and returns the options of an evaluation. Args are
-// the types and names that the user typed.
+// Evaluation reads policies and manifests, and returns the options of an evaluation for the types and names
+// in args.
 func (f *Factory) Evaluation(ctx context.Context, args []string,
 	request engine.Request,
 ) (*evaluate.Options, error) {
@@ -44,7 +44,7 @@ func (f *Factory) Evaluation(ctx context.Context, args []string,
 	return o, f.complete(ctx, o, args)
 }
 
-// Options returns the options of an evaluation that do not depend on what is read.
+// Options returns the options of an evaluation that depend only on flags.
 func (f *Factory) Options(request engine.Request) *evaluate.Options {
 	o := &evaluate.Options{
 		Policies: evaluate.Policies{Dialects: dialects.All()},
@@ -66,7 +66,7 @@ func (f *Factory) Options(request engine.Request) *evaluate.Options {
 	return o
 }
 
-// complete adds to options with policies what these may read, and the objects.
+// complete adds the world of the policies and the objects to options with policies.
 func (f *Factory) complete(ctx context.Context, o *evaluate.Options, args []string) error {
 	values, err := loadValues(ctx, f.Context.Values, f.reader)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *Factory) complete(ctx context.Context, o *evaluate.Options, args []stri
 	return nil
 }
 
-// checkExpand returns an error for types of which none is a workload.
+// checkExpand returns an error for types without a workload.
 func checkExpand(o *evaluate.Options, scope engine.Scope) error {
 	if !o.Expand || len(scope.Only) == 0 ||
 		slices.ContainsFunc(scope.Only, func(k engine.ObjectKey) bool { return workload.Is(k.GroupKind) }) {
@@ -116,8 +116,8 @@ func checkExpand(o *evaluate.Options, scope engine.Scope) error {
 	return errors.New("--expand shows the Pods of workloads, and no type that is named is one: name the workloads, such as deployments")
 }
 
-// addInputs adds the objects of --world to the documents of a live run and, unless they are read already, the
-// inputs that are installed. A file takes the place of what is installed.
+// addInputs adds the objects of --world to the documents of a live run and, unless they are read already,
+// the installed inputs. A file replaces an installed input.
 func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed bool) error {
 	if f.Client == nil {
 		return nil
@@ -144,7 +144,7 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed 
 	return nil
 }
 
-// readPolicies reads the policies that flags name, and reports those that cannot be read.
+// readPolicies reads the policies that flags name, and reports unreadable ones.
 func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Options,
 	named *flags.Policies,
 ) ([]engine.Document, error) {
@@ -160,9 +160,8 @@ func (f *Factory) readPolicies(ctx context.Context, o *evaluate.Options,
 	return documents, nil
 }
 
-// installedInputs returns what the cluster's engines use in addition to policies, such as exceptions
-// and excluded namespaces: they apply to policies from files too. What cannot be read is
-// reported; see Factory.leave.
+// installedInputs returns the inputs of the cluster's engines, such as exceptions and excluded namespaces,
+// which apply to policies from files too. What cannot be read is reported; see Factory.leave.
 func (f *Factory) installedInputs(ctx context.Context, o *evaluate.Options) []engine.Document {
 	fromFiles := map[engine.ObjectKey]bool{}
 	for _, d := range o.Documents {
@@ -171,14 +170,14 @@ func (f *Factory) installedInputs(ctx context.Context, o *evaluate.Options) []en
 	installed, unread := f.Client.PolicyDocuments(ctx, inputs(&o.Policies))
 	for _, problem := range unread {
 		var part *engine.UnreadableError
-		if errors.As(problem, &part) { // anything else ends the run when objects are read
+		if errors.As(problem, &part) { // reading objects reports any other error
 			f.leave(part)
 		}
 	}
 	return slices.DeleteFunc(installed, func(d engine.Document) bool { return fromFiles[d.Key.Named()] })
 }
 
-// inputs returns the role of a kind that the languages in use read besides policies.
+// inputs returns a function for the role of a kind that the languages in use read besides policies.
 func inputs(o *evaluate.Policies) func(schema.GroupKind) engine.Role {
 	return func(gk schema.GroupKind) engine.Role {
 		for _, d := range o.Dialects {
@@ -190,8 +189,8 @@ func inputs(o *evaluate.Policies) func(schema.GroupKind) engine.Role {
 	}
 }
 
-// openCluster sets what policies may read: the cluster, and over it the documents of files that are no
-// policies. These are not objects that a run may change.
+// openCluster sets the world of policies: the cluster, overlaid by the documents of files that are not
+// policies, which a run does not change.
 func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	o.World.Reader, o.World.Raw, o.World.Access, o.World.Mapper = f.Client.Reader(), f.Client,
 		cluster.NewAuthorizer(f.Client), f.Client.Mapper()
@@ -222,7 +221,7 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 		return err
 	}
 	o.Overlay = map[string]int{}
-	noted := map[string]int{} // less what belongs to policies, such as bindings
+	noted := map[string]int{} // without inputs such as bindings
 	for _, d := range s.Documents() {
 		o.Overlay[d.Key.Kind]++
 		switch engine.RoleOf(d.Key.GroupKind, o.Dialects) {
@@ -246,8 +245,8 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 	return nil
 }
 
-// openWorld sets what policies may read: the cluster, or the manifests together with the
-// objects in the policy files, and those that values describe.
+// openWorld sets the world of policies: the cluster, or the manifests with the objects in policy files and
+// the described ones.
 func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 	described []*unstructured.Unstructured,
 ) (meta.RESTMapper, error) {
@@ -263,7 +262,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 		loader.AddWorld(d)
 	}
 	role := inputs(&o.Policies)
-	var among, amongWorld []engine.Document // what policies read besides themselves
+	var among, amongWorld []engine.Document // inputs
 	keep := func(in *[]engine.Document, d engine.Document) {
 		if gk := d.Key.GroupKind; gk.Group != "" && role(gk) != engine.Foreign {
 			*in = append(*in, d)
@@ -298,9 +297,8 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 	return f.snapshot.Mapper(), nil
 }
 
-// readObjects hands over the objects of manifests, but for what kustomize reads: that is not an object of a
-// cluster. That there is none is an error: an empty answer to a pipe is rather a command before it that
-// failed.
+// readObjects adds the objects of manifests, except files of kustomize. It is an error if there are no
+// objects: probably a command before the pipe failed.
 func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(engine.Document)) error {
 	var errs []error
 	found := false
@@ -327,14 +325,14 @@ func (f *Factory) readObjects(ctx context.Context, from input.Files, add func(en
 	return errors.Join(errs...)
 }
 
-// What the file of --values holds.
+// The content of the file of --values.
 const (
 	valuesGroup   = "cli.kyverno.io"
 	valuesVersion = valuesGroup + "/v1alpha1"
 	valuesKind    = "Values"
 )
 
-// loadValues reads the file of --values, which may hold nothing else.
+// loadValues reads the file of --values.
 func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Document, error) {
 	if path == "" {
 		return nil, nil
@@ -362,8 +360,8 @@ func loadValues(ctx context.Context, path string, r *input.Reader) ([]engine.Doc
 	return documents, nil
 }
 
-// besidePolicies returns the role of a kind in policy files. Values are only read with --values:
-// a file that is there for tests must not change the result.
+// besidePolicies returns a function for the role of a kind in policy files. Values are only read with
+// --values: a file for tests must not change the result.
 func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
 	return func(gk schema.GroupKind) engine.Role {
 		if gk.Kind == valuesKind && gk.Group == valuesGroup {
@@ -373,8 +371,7 @@ func besidePolicies(all []engine.Dialect) func(schema.GroupKind) engine.Role {
 	}
 }
 
-// asked also streams the objects that the user named and no policy selects: explain says why
-// not.
+// asked also streams the objects that the user named and no policy selects: explain says why not.
 type asked struct {
 	engine.Source
 	selections []engine.Selection
@@ -385,8 +382,8 @@ func (s asked) Pages(ctx context.Context, selections []engine.Selection) iter.Se
 	return s.Source.Pages(ctx, slices.Concat(selections, s.selections))
 }
 
-// Explain makes a run explain the objects that it shows, and those that the user named and that
-// no policy selects; or all objects of its source, whatever the policies select.
+// Explain makes a run explain the objects that it shows and those in args, whatever the policies select; or
+// all objects of its source.
 func (f *Factory) Explain(o *evaluate.Options, args []string, all bool) error {
 	if o.Reasons = true; all {
 		o.Objects = asked{o.Objects, []engine.Selection{{Group: "*", Kind: "*"}}}
@@ -405,7 +402,7 @@ func (f *Factory) Explain(o *evaluate.Options, args []string, all bool) error {
 	return nil
 }
 
-// NoObject returns the error of a run that found no object. It names the namespaces that were searched.
+// NoObject returns the error of a run that found no object. It names the searched namespaces.
 func (f *Factory) NoObject() error {
 	if f.Objects.AllNamespaces || f.Objects.Offline() {
 		return errors.New("there is no such object")
@@ -413,9 +410,9 @@ func (f *Factory) NoObject() error {
 	return fmt.Errorf("there is no such object in %s; use -n for another namespace, or -A for all", wording.Namespaces(f.Namespaces()))
 }
 
-// Comparison is Evaluation for two sides, each the policies that flags name: the options are those of
-// both, and the sides have the policies of each. The inputs of policies, such as exceptions, belong to the
-// side that they were read for; those of a cluster, or among the objects, to both.
+// Comparison is Evaluation for two sides with the policies that flags name. The options are for both. Inputs
+// of policies, such as exceptions, belong to the side that they were read for; those of the cluster and
+// among the objects to both.
 func (f *Factory) Comparison(ctx context.Context, args []string, request engine.Request,
 	named [2]flags.Policies,
 ) (*evaluate.Options, [2]evaluate.Policies, error) {

@@ -38,21 +38,21 @@ type Factory struct {
 	Streams     genericiooptions.IOStreams // ErrOut is for notices: it masks, and escapes
 	ShowSecrets bool
 	Client      *cluster.Client // nil offline
-	// Twice is that of snapshot.Options.
+	// Twice as in snapshot.Options.
 	Twice func(earlier, later string)
 
 	stdout   io.Writer      // the original; Streams.Out may wrap it
-	stderr   io.Writer      // for text that is masked and escaped already
-	progress *wording.Meter // nil shows none
+	stderr   io.Writer      // for output that is masked and escaped already
+	progress *wording.Meter // nil with --quiet
 	reader   *input.Reader
 	snapshot *snapshot.Snapshot // the objects of a run without a cluster
-	// what policies read, where files lie over the cluster; nil for the cluster alone
+	// what policies read if files overlay the cluster, else nil
 	overlay *snapshot.Overlay
 	unread  evaluate.UnreadInputs
 }
 
-// Open makes a Factory for the flags, with a client that can only read unless the command
-// writes, or with none if the objects are manifests. It sends no request.
+// Open makes a Factory for the flags. Its client can only read unless the command writes, and is nil if the
+// objects are manifests. It sends no request.
 func Open(evaluate *flags.Evaluate, showSecrets, writes bool) (*Factory, error) {
 	f, err := OpenShared(evaluate, showSecrets)
 	if err != nil || evaluate.Objects.Offline() {
@@ -61,7 +61,7 @@ func Open(evaluate *flags.Evaluate, showSecrets, writes bool) (*Factory, error) 
 	return f, f.connect(writes)
 }
 
-// OpenShared makes a Factory for what the runs on several clusters share. It has no client.
+// OpenShared makes a Factory without a client, for the common part of runs on several clusters.
 func OpenShared(evaluate *flags.Evaluate, showSecrets bool) (*Factory, error) {
 	if err := evaluate.Validate(); err != nil {
 		return nil, err
@@ -73,11 +73,11 @@ func OpenShared(evaluate *flags.Evaluate, showSecrets bool) (*Factory, error) {
 	f.showProgress()
 	f.stderr = f.Streams.ErrOut
 	f.Streams.ErrOut = redact.NewWriter(f.stderr)
-	LogTo(redact.NewWriter(f.stderr)) // beside the progress
+	LogTo(redact.NewWriter(f.stderr)) // clears the progress first
 	return f, nil
 }
 
-// ReadInstead has the factory read strings in the place of files, by their paths.
+// ReadInstead makes the factory read texts, by their paths, instead of files.
 func (f *Factory) ReadInstead(texts map[string][]byte) { f.reader.Instead = texts }
 
 // connect makes the client.
@@ -101,8 +101,8 @@ func (f *Factory) Warn(err error) {
 	}
 }
 
-// warnAt warns of a document; a strict run takes that for an error, which leaves it incomplete, whether it is
-// shown or not.
+// warnAt warns about a document; a strict run reports an error instead, which leaves it incomplete even with
+// --quiet.
 func (f *Factory) warnAt(origin, text string) {
 	err := fmt.Errorf("%s: %s", origin, text)
 	if f.Policies.Strict {
@@ -112,7 +112,7 @@ func (f *Factory) warnAt(origin, text string) {
 	f.Warn(err)
 }
 
-// note prints what a user should know, unless --quiet is set.
+// note prints a note, unless --quiet is set.
 func (f *Factory) note(origin, text string) {
 	if !f.Quiet {
 		fmt.Fprintf(f.Streams.ErrOut, "note: %s: %s\n", origin, text)
@@ -125,9 +125,9 @@ func (f *Factory) fail(err error) {
 	f.unread.Errs = append(f.unread.Errs, err)
 }
 
-// leave reports an input that is not used. Few users may read all of them, so that a refusal is
-// only a warning, which --quiet does not suppress and the summary counts, unless the run is
-// strict. Any other error leaves the run incomplete.
+// leave reports an input that is not used. Few users may read all inputs, so a refusal is only a warning,
+// which --quiet does not suppress and the summary counts, unless the run is strict. Any other error leaves
+// the run incomplete.
 func (f *Factory) leave(err error) {
 	err = fmt.Errorf("%w; evaluated as if there were none", err)
 	if apierrors.IsForbidden(err) && !f.Policies.Strict {
@@ -138,15 +138,14 @@ func (f *Factory) leave(err error) {
 	f.fail(err)
 }
 
-// LogTo has libraries log to a writer of messages: klog, and the log package of Go, in which
-// kustomize writes.
+// LogTo makes libraries log to a writer of messages: klog, and Go's package log, which kustomize uses.
 func LogTo(out io.Writer) {
 	klog.SetOutput(out)
 	log.SetFlags(0)
 	log.SetOutput(out)
 }
 
-// OutputOptions returns the options of printers, with the context of the run.
+// OutputOptions returns the options of printers with the context of the run.
 func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := out.PrinterOptions(f.stdout)
 	o.Out = f.Streams.Out
@@ -162,7 +161,7 @@ func (f *Factory) OutputOptions(out flags.Output, request engine.Request) output
 	return o
 }
 
-// Announce prints, above changes for people, the cluster and the number of policies.
+// Announce prints the cluster and the number of policies above changes for people.
 func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 	if f.Client == nil || f.Quiet || !formats.ForPeople(view.Format) {
 		return
@@ -188,8 +187,7 @@ func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 	fmt.Fprintf(f.Streams.ErrOut, "On %s, %s: %s\n", f.Client.Info(), where, wording.Plural(policies, "policy"))
 }
 
-// WriteOptions returns OutputOptions for a run that writes; dryRun says how it
-// rehearses.
+// WriteOptions returns OutputOptions for a run that writes; dryRun is "client", "server" or "".
 func (f *Factory) WriteOptions(out flags.Output, request engine.Request, dryRun string) output.Options {
 	o := f.OutputOptions(out, request)
 	o.Writes, o.Values, o.DryRun = true, true, dryRun
@@ -202,8 +200,8 @@ func (f *Factory) Reports(report flags.Report, o output.Options, stdoutTaken boo
 		formats.ReportOptions{Options: o, ErrOut: f.stderr, StdoutTaken: stdoutTaken})
 }
 
-// PreviewReports is Reports for a preview of types and names, which may also keep some in the cluster: the
-// Store is nil if it keeps none.
+// PreviewReports is Reports for a preview of types and names, which may also keep reports in the cluster;
+// the Store is nil if it does not.
 func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o output.Options, args []string,
 	stdoutTaken bool,
 ) (*formats.Reports, *report.Store, error) {
@@ -219,18 +217,18 @@ func (f *Factory) PreviewReports(ctx context.Context, report flags.Report, o out
 	return reports, store, err
 }
 
-// ExternalDiff returns the program with which the user has set to compare objects, or nil, for the format
-// that uses one. A program that cannot be found is an error.
+// ExternalDiff returns the program of KUBECTL_EXTERNAL_DIFF for the format that uses it, or nil. It fails if
+// there is no such program.
 func (f *Factory) ExternalDiff(ctx context.Context, format string) (*output.External, error) {
 	command := os.Getenv(output.ExternalVariable)
 	if command == "" || format != formats.Diff {
-		return nil, nil // the user has set none
+		return nil, nil
 	}
 	return output.FindExternal(ctx, command, f.stdout, f.Streams.ErrOut)
 }
 
-// showProgress shows the progress of the run on standard error, unless --quiet is set. What is
-// written to the same terminal clears the line first.
+// showProgress shows progress on standard error, unless --quiet is set. Output to the same terminal clears
+// the line first.
 func (f *Factory) showProgress() {
 	if f.Quiet {
 		return

@@ -27,18 +27,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// Fleet makes the parts of runs on several clusters: a Factory for what they share, which has no client,
-// and one for each cluster. With one cluster it is its Factory.
+// Fleet makes the parts of runs on several clusters: a Factory without a client for their common part, and
+// one for each cluster. With one cluster it is its Factory.
 type Fleet struct {
 	*Factory
 	Contexts []string // nil for one cluster
 	notices  Notices  // of the clusters' runs
-	stdin    []byte   // what "-" stands for, for each of them
-	terminal bool     // standard error is one
+	stdin    []byte   // standard input, for each cluster
+	terminal bool     // standard error is a terminal
 }
 
-// OpenFleet is Open for a command that reads one cluster, or those of the contexts that flags choose. Two
-// that would evaluate the same objects are one. More are paths that each run reads beside those of the flags.
+// OpenFleet is Open for a command that reads one cluster, or those of the chosen contexts, without
+// duplicates. More are paths that each run reads besides those of the flags.
 func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, showSecrets bool,
 	more ...string,
 ) (*Fleet, error) {
@@ -71,7 +71,7 @@ func OpenFleet(evaluate *flags.Evaluate, chosen *flags.Contexts, showSecrets boo
 	return f, f.readStdin(more)
 }
 
-// readStdin keeps standard input, if it is named, and refuses pipes, which can be read once.
+// readStdin keeps standard input if it is named, and refuses pipes, which can be read only once.
 func (f *Fleet) readStdin(more []string) error {
 	paths := slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values}, more)
 	for _, path := range paths {
@@ -99,7 +99,7 @@ func (f *Fleet) Fleet(chosen *flags.Contexts) *FleetRun {
 	return out
 }
 
-// At returns the Factory of one of the clusters, whose client can only read. Its messages go to the Notices.
+// At returns the Factory of one cluster, whose client can only read. Its messages go to the Notices.
 func (f *Fleet) At(m *Member) (*Factory, error) {
 	evaluate := *f.Evaluate
 	evaluate.Config = flags.ConfigOf(f.Config, m.Name)
@@ -116,8 +116,8 @@ func (f *Fleet) At(m *Member) (*Factory, error) {
 	return out, err
 }
 
-// TellNotices prints what the runs on the clusters had to say, and their errors but those of runs that the
-// user stopped.
+// TellNotices prints the messages and errors of the runs on the clusters, except of runs that the user
+// stopped.
 func (f *Fleet) TellNotices(run *FleetRun) error {
 	for _, m := range run.Members {
 		if m.Err != nil && !process.Interrupted(m.Err) {
@@ -133,7 +133,7 @@ func OnAll(o output.Options, contexts []string) output.Options {
 	return o
 }
 
-// OutputOptions is that of a Factory; the context of the run is all of them.
+// OutputOptions returns the options of printers with the context of all runs.
 func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.Options {
 	o := f.Factory.OutputOptions(out, request)
 	if f.Contexts == nil {
@@ -145,7 +145,7 @@ func (f *Fleet) OutputOptions(out flags.Output, request engine.Request) output.O
 	return o
 }
 
-// ClusterReports are reports in a cluster, as FORMAT or FORMAT=NAME names them.
+// ClusterReports are reports in a cluster, named as FORMAT or FORMAT=NAME.
 type ClusterReports struct {
 	API  report.PolicyReportAPI
 	Name string
@@ -172,12 +172,12 @@ func ParseClusterReports(text string) (ClusterReports, error) {
 	return out, nil
 }
 
-// Kinds are those of the reports: on objects in namespaces, and on the others.
+// Kinds returns the kinds of reports on namespaced and on cluster-scoped objects.
 func (c ClusterReports) Kinds() [2]schema.GroupVersionKind {
 	return [2]schema.GroupVersionKind{c.API.Kind(), c.API.ClusterKind()}
 }
 
-// Open returns a client that can write such reports and nothing else.
+// Open returns a client that can write only such reports.
 func (c ClusterReports) Open(config *genericclioptions.ConfigFlags,
 	client flags.Client,
 ) (*cluster.ReportClient, error) {
@@ -201,13 +201,13 @@ func (c ClusterReports) Open(config *genericclioptions.ConfigFlags,
 	return &cluster.ReportClient{Client: write, FieldManager: c.Name}, err
 }
 
-// Options are those of the reports of a scope.
+// Options returns the options of the reports of a scope.
 func (c ClusterReports) Options(scope engine.Scope) report.StoreOptions {
 	kinds := c.Kinds()
 	return report.StoreOptions{Name: c.Name, Kind: kinds[0], ClusterKind: kinds[1], Scope: scope, Workers: 8}
 }
 
-// store begins the reports of a run in the cluster; nil where none are wanted.
+// store begins the reports of a run in the cluster; nil without --write-reports.
 func (f *Factory) store(ctx context.Context, args []string,
 	written string,
 ) (*report.Store, report.PolicyReportAPI, error) {

@@ -1,7 +1,7 @@
-// This file runs the same on several clusters, side by side, and shows what came of it as one run.
+// This file runs the same on several clusters, side by side, and shows the results as one run.
 //
-// What a cluster's run finds is kept, each object with the name of its cluster, until all have ended;
-// then it is shown in the order of the clusters. The run itself knows nothing of the others.
+// The events of each run are kept with the name of its cluster until all runs have ended, and then shown in
+// the order of the clusters. A run does not know the others.
 
 package factory
 
@@ -27,25 +27,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Member is one cluster, and its printer: it keeps what the cluster's run prints. An output.Summary or
+// Member is one cluster, and the printer that keeps the events of its run. An output.Summary or
 // output.Comparison ends the run.
 type Member struct {
 	Name, Server string
-	// Answers returns an error if the server does not answer. It is called before it is the turn of the cluster,
-	// so that such a server takes no place.
+	// Answers returns an error if the server does not answer. It is called first, so that such a server takes
+	// no turn.
 	Answers func(context.Context) error
-	// Run evaluates the cluster, and returns the exit code that a run on this cluster alone would have. Its
-	// error, with the problems that it prints, is why not all is known.
+	// Run evaluates the cluster, and returns the exit code of a run on this cluster only. Its error and the
+	// problems that it prints are why the result is incomplete.
 	Run func(context.Context, *Member) (code int, err error)
-	// Absent is why there was no object to evaluate, which Run sets: it may be on another cluster.
+	// Absent is set by Run if there was no object to evaluate, which may be on another cluster.
 	Absent error
-	// Blocked is why apply-existing would write nothing, which Run sets.
+	// Blocked is set by Run if apply-existing would write nothing.
 	Blocked string
-	// Code and Err are what Run returned; Problems are those that it printed.
+	// Code and Err are the results of Run; Problems are those that it printed.
 	Code     int
 	Err      error
 	Problems []error
-	// End is the event that ended the run; nil if none did.
+	// End is the event that ended the run; nil if it broke off.
 	End output.Event
 
 	fleet *FleetRun
@@ -56,14 +56,14 @@ type Member struct {
 // FleetRun is several clusters.
 type FleetRun struct {
 	Members     []*Member
-	AtOnce      int // clusters that are read side by side
+	AtOnce      int // maximum number of clusters that are read side by side
 	ShowSecrets bool
-	Meter       *wording.Meter // counts clusters, and what is evaluated
-	Ended       func(*Member)  // is called for each cluster, one at a time; may be nil
+	Meter       *wording.Meter // counts clusters and evaluated objects
+	Ended       func(*Member)  // called for each cluster, one at a time; may be nil
 }
 
-// Gather runs all members, at most AtOnce side by side, and returns when all have ended. What goes wrong
-// with one is in its Err.
+// Gather runs all members, at most AtOnce side by side, and returns when all have ended. The error of a run
+// is in its Err.
 func (f *FleetRun) Gather(ctx context.Context) {
 	f.Meter.Start()
 	defer f.Meter.Stop()
@@ -90,7 +90,7 @@ func (f *FleetRun) Gather(ctx context.Context) {
 	all.Wait()
 }
 
-// run runs the cluster when its server has answered, and one of the turns is free.
+// run runs the cluster after its server has answered, as soon as a turn is free.
 func (m *Member) run(ctx context.Context, turns chan struct{}) (int, error) {
 	if m.Answers != nil {
 		if err := m.Answers(ctx); err != nil {
@@ -113,7 +113,7 @@ func (f *FleetRun) progress() {
 	f.Meter.WaitingFor(engine.Few(left))
 }
 
-// Unfinished are the names of the clusters whose run has not ended, or was interrupted.
+// Unfinished returns the names of the clusters whose run has not ended or was interrupted.
 func (f *FleetRun) Unfinished() (names []string) {
 	for _, m := range f.Members {
 		if !m.ended {
@@ -143,8 +143,8 @@ func (m *Member) Print(e output.Event) error {
 // Close implements output.Printer.
 func (m *Member) Close() error { return nil }
 
-// Replay hands over what was kept: first what came of each cluster, then the objects cluster by cluster,
-// then the problems, those that several clusters have once. What ends a run is left to the caller.
+// Replay emits the kept events: first the result of each cluster, then the objects cluster by cluster, then
+// the distinct problems. The caller emits the events that end a run.
 func (f *FleetRun) Replay(ctx context.Context, emit func(output.Event) error) error {
 	all := output.Fleet{Clusters: make([]output.Cluster, len(f.Members))}
 	for i, m := range f.Members {
@@ -171,7 +171,7 @@ func (f *FleetRun) Replay(ctx context.Context, emit func(output.Event) error) er
 	return nil
 }
 
-// cluster returns what came of the cluster.
+// cluster returns the result of the cluster.
 func (m *Member) cluster() output.Cluster {
 	out := output.Cluster{Name: m.Name, Server: m.Server, Objects: len(m.kept)}
 	problems := m.problems()
@@ -195,7 +195,7 @@ func (m *Member) problems() []error {
 	return append(slices.Clone(m.Problems), m.Err)
 }
 
-// ClustersError is a problem of one or more clusters of several.
+// ClustersError is a problem of one or more of several clusters.
 type ClustersError struct {
 	Clusters []string
 	Err      error
@@ -207,9 +207,9 @@ func (e *ClustersError) Error() string { return strings.Join(e.Clusters, ", ") +
 // Unwrap returns the problem.
 func (e *ClustersError) Unwrap() error { return e.Err }
 
-// said is what clusters say, each string once.
+// said collects messages of clusters, each once.
 type said struct {
-	all   []*ClustersError // in the order in which they came up
+	all   []*ClustersError // in the order of arrival
 	known map[string]*ClustersError
 }
 
@@ -227,7 +227,7 @@ func (s *said) add(cluster string, err error) {
 	}
 }
 
-// problems returns those of all clusters, each string once.
+// problems returns the distinct problems of all clusters.
 func (f *FleetRun) problems() []*ClustersError {
 	var out said
 	for _, m := range f.Members {
@@ -238,7 +238,7 @@ func (f *FleetRun) problems() []*ClustersError {
 	return out.all
 }
 
-// Objects counts those that were evaluated on all clusters so far.
+// Objects counts the objects that were evaluated so far.
 func (f *FleetRun) Objects() int {
 	n := 0
 	for _, m := range f.Members {
@@ -247,7 +247,7 @@ func (f *FleetRun) Objects() int {
 	return n
 }
 
-// Summary adds up the summaries of all clusters whose run was finished.
+// Summary adds up the summaries of all clusters whose run has ended.
 func (f *FleetRun) Summary() evaluation.Summary {
 	out := evaluation.NewSummary(nil)
 	for _, m := range f.Members {
@@ -258,7 +258,7 @@ func (f *FleetRun) Summary() evaluation.Summary {
 	return *out
 }
 
-// Comparison adds up the comparisons of all clusters whose run was finished.
+// Comparison adds up the comparisons of all clusters whose run has ended.
 func (f *FleetRun) Comparison() compare.Summary {
 	out := compare.Summary{Conclusion: compare.Nothing}
 	for _, m := range f.Members {
@@ -270,7 +270,7 @@ func (f *FleetRun) Comparison() compare.Summary {
 	return out
 }
 
-// String says in a line how the run of the cluster ended.
+// String says how the run of the cluster ended.
 func (m *Member) String() string {
 	c := m.cluster()
 	if m.Err != nil {
@@ -283,8 +283,8 @@ func (m *Member) String() string {
 	return text
 }
 
-// OnCluster returns an event of the run on one cluster as one of a run on several: what it is about is on
-// that cluster.
+// OnCluster returns an event of a run on one cluster as an event of a run on several, with the name of the
+// cluster.
 func OnCluster(cluster string, e output.Event) output.Event {
 	switch e := e.(type) {
 	case output.Evaluated:
@@ -306,12 +306,12 @@ func OnCluster(cluster string, e output.Event) output.Event {
 	return e
 }
 
-// kept returns what is kept of an event on a cluster, as far as printers show it; nil for other events.
+// kept returns the parts of an event on a cluster that printers show; nil for other events.
 func kept(cluster string, e output.Event) output.Event {
 	switch e := e.(type) {
 	case output.Evaluated:
 		c := keptChange(e.Change, cluster)
-		// No printer shows what a server counts for itself.
+		// No printer shows the server's own bookkeeping.
 		c.Before, c.After = redact.Trim(c.Before, c.Fields, redact.Stored),
 			redact.Trim(c.After, c.Fields, redact.Stored)
 		if !c.Changed() {
@@ -333,7 +333,7 @@ func kept(cluster string, e output.Event) output.Event {
 	return nil
 }
 
-// keptChange returns what is kept of a change on a cluster.
+// keptChange returns the parts of a change on a cluster that printers show.
 func keptChange(c *engine.Change, cluster string) *engine.Change {
 	out := *c
 	out.Subject.Cluster, out.Shown = cluster, nil
@@ -345,7 +345,7 @@ func keptChange(c *engine.Change, cluster string) *engine.Change {
 	return &out
 }
 
-// present returns an object without anything in the place of one.
+// present returns an empty object for any object.
 func present(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
@@ -353,14 +353,14 @@ func present(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{}
 }
 
-// Notices collects the messages of the runs on several clusters, to print each once, with the names of
-// its clusters. The zero value is empty and ready for use.
+// Notices collects the messages of the runs on several clusters, to print each once with the names of its
+// clusters. The zero value is empty and ready for use.
 type Notices struct {
 	mu   sync.Mutex
 	said said
 }
 
-// Of returns the writer of one cluster's messages. Each has to be written with one call.
+// Of returns a writer of one cluster's messages, each of which has to be written with one call.
 func (n *Notices) Of(cluster string) io.Writer { return noticeWriter{n, cluster} }
 
 type noticeWriter struct {
@@ -376,8 +376,8 @@ func (w noticeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush prints the messages in the order of the clusters, and forgets them. Each line has the names of the
-// clusters.
+// Flush prints the messages in the order of the clusters, each line with the names of its clusters, and
+// forgets them.
 func (n *Notices) Flush(out io.Writer, order []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -398,7 +398,7 @@ func (n *Notices) Flush(out io.Writer, order []string) error {
 	return nil
 }
 
-// prefixed puts a prefix before each line of a message.
+// prefixed writes a prefix before each line of a message.
 type prefixed struct {
 	out    io.Writer
 	prefix string

@@ -24,18 +24,18 @@ type Described struct {
 	evaluate.Policies
 	Descriptions []engine.Description // of the rules
 	List         catalog.List
-	// Unknown are the errors of policies that name kinds which only a cluster can know, where none is asked.
+	// Unknown has the errors of policies that name kinds which only a cluster knows, without a cluster.
 	Unknown []error
-	// Mapper, Served and HasStatus know the kinds: those of the cluster, or those of Kubernetes and of files.
+	// Mapper, Served and HasStatus know the kinds of the cluster, or else those of Kubernetes and of files.
 	Mapper    meta.RESTMapper
 	Served    []*meta.RESTMapping
 	HasStatus func(schema.GroupVersionKind) bool
 
-	offline bool // nothing but Kubernetes' own kinds, and those of the files, is known
+	offline bool // only kinds of Kubernetes and of files are known
 }
 
-// Describe reads the policies, and describes them. Problems of single policies are in the List; the error is
-// that of the cluster, or of missing policies.
+// Describe reads and describes the policies. Problems of single policies are in the List; it fails for
+// errors of the cluster and without policies.
 func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	out := Described{Policies: evaluate.Policies{Dialects: dialects.All()}, offline: f.Client == nil}
 	out.Rules, out.Strict, out.AssumeBinding = f.Policies.Rules, f.Policies.Strict, f.Policies.AssumeBinding
@@ -60,7 +60,7 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	out.Documents = documents
 	files := snapshot.Options{World: slices.DeleteFunc(slices.Clone(documents), isInstalled)}
 	if f.Client != nil {
-		if out.Served, err = f.Client.Served(ctx); err != nil { // or else each policy would ask again
+		if out.Served, err = f.Client.Served(ctx); err != nil { // otherwise each policy would ask again
 			return out, err
 		}
 		files.Cluster = f.Client.Mapper()
@@ -81,14 +81,14 @@ func (f *Factory) Describe(ctx context.Context) (Described, error) {
 	} else {
 		out.Mapper, out.HasStatus = f.Client.Mapper(), func(gvk schema.GroupVersionKind) bool {
 			has, err := f.Client.HasStatus(ctx, gvk)
-			return has && err == nil // the kinds have been read; one that is gone has none
+			return has && err == nil // the kinds have been read; a missing one has no status
 		}
 	}
 	builder.Mapper, out.CheckKind = kinds.Mapper(), checkKind(ctx, &f.Policies, kinds, f.Client, documents)
 	return out, out.describe(builder)
 }
 
-// loadPolicies reads the policies that flags name, with a client if some are installed.
+// loadPolicies reads the policies that flags name, with a client for installed ones.
 func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client,
 	from input.Policies,
 ) ([]engine.Document, []error, error) {
@@ -100,13 +100,13 @@ func loadPolicies(ctx context.Context, named *flags.Policies, c *cluster.Client,
 	return from.Load(ctx)
 }
 
-// checkKind returns the check of a compilation: kinds that files have, a cluster if there is one, or the user
-// takes for known, and those of the policies themselves.
+// checkKind returns the check of kinds in a compilation: known are those of files, of a cluster if there is
+// one, of --allow-unknown-kinds, and of the policies themselves.
 func checkKind(ctx context.Context, f *flags.Policies, files *snapshot.Snapshot, c *cluster.Client,
 	policies []engine.Document,
 ) func(engine.KindName) error {
 	if f.Recorded {
-		return nil // it was checked when it was recorded
+		return nil // checked when it was recorded
 	}
 	var own engine.Kinds
 	for _, d := range policies {
@@ -144,7 +144,7 @@ func (d *Described) describe(b *catalog.Builder) error {
 	programs, err := d.Compile(func(broken error) {
 		severity := catalog.Error
 		if unknown := (*engine.UnknownKindError)(nil); d.offline && !d.Strict && errors.As(broken, &unknown) {
-			severity = catalog.Warning // it may be one that is installed in a cluster
+			severity = catalog.Warning // it may be installed in a cluster
 			d.Unknown = append(d.Unknown, broken)
 		}
 		b.Problem(severity, broken)
@@ -164,8 +164,8 @@ func (d *Described) describe(b *catalog.Builder) error {
 	return nil
 }
 
-// Reads returns a function that reports whether a kind is read from the cluster as policies or
-// their inputs: the inputs of the languages in use, or with fromCluster those of all languages.
+// Reads returns a function that reports whether a kind is read from the cluster as policies or their inputs:
+// inputs of the languages in use, or with fromCluster of all languages.
 func (d *Described) Reads(fromCluster bool) func(schema.GroupKind) bool {
 	role := inputs(&d.Policies)
 	if fromCluster {

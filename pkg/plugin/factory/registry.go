@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// The bounds of a lookup, and of each of its answers.
+// The limits of a lookup, and of each of its responses.
 const (
 	defaultRegistryTimeout = 30 * time.Second
 	maxRegistryAnswer      = 8 << 20
@@ -27,18 +27,15 @@ const (
 // RegistryClient looks images up. The zero value is ready; it is safe for concurrent use.
 type RegistryClient struct {
 	UserAgent string
-	Timeout   time.Duration  // of one lookup; 0 stands for 30 seconds
-	Keychain  authn.Keychain // nil for that of the user's docker configuration
-
-	below http.RoundTripper // nil for that of go-containerregistry
+	Timeout   time.Duration     // of one lookup; 0 is 30 seconds
+	Keychain  authn.Keychain    // nil for the user's docker configuration
+	below     http.RoundTripper // nil for go-containerregistry's default
 }
 
 var _ engine.ImageRegistry = (*RegistryClient)(nil)
 
-// Image finds what a reference names as Kyverno does
-// (pkg/engine/adapters/rclient.go). Manifests come as the registry holds them, with
-// fields that this program does not know. Of an index, the image for linux/amd64 is
-// looked at.
+// Image resolves a reference as Kyverno does (pkg/engine/adapters/rclient.go). Manifests come as the
+// registry holds them, with unknown fields. For an index, the image is that for linux/amd64.
 func (c *RegistryClient) Image(ctx context.Context, reference string) (engine.Image, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -84,17 +81,16 @@ func (c *RegistryClient) image(ctx context.Context, ref name.Reference) (engine.
 	return out, err
 }
 
-// lookups is the transport of lookups. Registries keep blobs elsewhere, and a read of one may be
-// redirected there. That is sound whatever host a registry names: go-containerregistry adds
-// credentials to requests to the registry alone, nothing is sent before the host has proved its name
-// by a certificate, so that none of a private network can be asked by another name, and what comes
-// is bounded and must have the digest that was asked for.
+// lookups returns the transport of lookups. Registries keep blobs elsewhere, and a read of one may be
+// redirected there. That is safe whatever host a registry names: go-containerregistry adds credentials only
+// to requests to the registry; nothing is sent before the host has proved its name by a certificate, so that
+// a redirect cannot reach a private network; and the response is limited and must have the requested digest.
 func (c *RegistryClient) lookups() http.RoundTripper {
 	below := cmp.Or(c.below, remote.DefaultTransport)
 	return transport.Redirects{Elsewhere: isStorage}.Bound(transport.Bounded(maxRegistryAnswer, "")(below))
 }
 
-// isStorage reports whether a blob of a registry may be read at a URL: on a host with a name, over
+// isStorage reports whether a registry may redirect the read of a blob to a URL: on a named host, over
 // https, at its usual port.
 func isStorage(r *http.Request, to *url.URL) bool {
 	_, digest, _ := strings.Cut(r.URL.Path, "/blobs/")

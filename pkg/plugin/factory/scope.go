@@ -23,24 +23,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
-// namespace is the one that -n names, else the current one of the kubeconfig.
+// namespace returns the namespace of -n, or the current one of the kubeconfig.
 func (f *Factory) namespace() string {
 	ns, _, err := f.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "default" // manifests need no kubeconfig; a cluster reports the error itself
+		return "default" // manifests need no kubeconfig; a cluster reports the error
 	}
 	return ns
 }
 
 // scope follows kubectl get: the current namespace, that of -n, those of --namespaces, or all with -A.
-// Objects without a namespace are left out only when -n or --namespaces asks for some. Manifests
-// are all evaluated unless -n chooses among them.
+// Objects without a namespace are left out only with -n or --namespaces. All manifests are evaluated unless
+// -n chooses among them.
 func (f *Factory) scope(mapper meta.RESTMapper, args []string, request engine.Request) (engine.Scope, error) {
 	choice := f.choice(args, request)
 	return scopeOf(mapper, &choice, request)
 }
 
-// Part is the scope that chooses a part of a plan: of all namespaces, unless some are typed.
+// Part returns the scope that chooses a part of a plan: of all namespaces, unless some are typed.
 func (f *Factory) Part(args []string) (*engine.Scope, error) {
 	scope, err := f.scope(f.Client.Mapper(), args, engine.Request{})
 	if !f.NamespacesTyped() {
@@ -49,9 +49,9 @@ func (f *Factory) Part(args []string) (*engine.Scope, error) {
 	return &scope, err
 }
 
-// checkNamespaces returns an error for a namespace that does not exist: "nothing would change"
-// would be misleading. It cannot check for a user who may not read it. Cluster-scoped types need
-// no namespace.
+// checkNamespaces returns an error for a missing namespace, in which "nothing would change" would be
+// misleading. It cannot check for a user who may not read namespaces. Cluster-scoped types need no
+// namespace.
 func (f *Factory) checkNamespaces(ctx context.Context, mapper meta.RESTMapper, scope engine.Scope) error {
 	if f.Client == nil ||
 		(len(scope.Only) > 0 && !slices.ContainsFunc(scope.Only, func(key engine.ObjectKey) bool {
@@ -87,8 +87,8 @@ func (f *Factory) someNamespace(ctx context.Context, pattern string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, pattern)
 }
 
-// Missing returns an error if the user named objects, and none of them exists: where no policy matches
-// their kinds, the evaluation does not look for them. It says nothing of names in all namespaces.
+// Missing returns an error if the user named objects and none of them exists: if no policy matches their
+// kinds, the evaluation does not look for them. It does not check names in all namespaces.
 func (f *Factory) Missing(ctx context.Context, o *evaluate.Options) error {
 	var errs []error
 	for _, key := range o.Scope.Only {
@@ -118,7 +118,7 @@ func (f *Factory) NamespacesTyped() bool {
 	return len(f.Objects.Namespaces) > 0 || f.Config.Namespace != nil && *f.Config.Namespace != ""
 }
 
-// Namespaces returns those that the run reads, sorted, or none for all.
+// Namespaces returns the namespaces of the run, sorted; nil for all.
 func (f *Factory) Namespaces() []string {
 	switch {
 	case f.Objects.AllNamespaces, f.Objects.Offline() && !f.NamespacesTyped():
@@ -129,8 +129,8 @@ func (f *Factory) Namespaces() []string {
 	return []string{f.namespace()}
 }
 
-// choose makes a run change the objects of a scope and no others. What triggers rules for them is
-// read wherever the policies say; where the user may not read that, in the namespaces of the scope.
+// choose makes a run change only the objects of a scope. Triggers are read wherever the policies say; if the
+// user may not, in the namespaces of the scope.
 func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 	if f.Client != nil && f.Objects.AllNamespaces {
 		o.Narrower = func(ctx context.Context, lacking []permission.Need) string {
@@ -156,8 +156,8 @@ func (f *Factory) choose(o *evaluate.Options, scope engine.Scope) {
 	}}
 }
 
-// installing also streams the policies of files that rules name as triggers, unless they are there: a policy
-// that is installed is an object as well (getTriggers in Kyverno's pkg/policy/policy_controller.go).
+// installing also streams the policies of files that rules name as triggers, unless they are installed: an
+// installed policy is an object as well (getTriggers in Kyverno's pkg/policy/policy_controller.go).
 type installing struct {
 	engine.Source
 	policies []engine.Document
@@ -210,9 +210,9 @@ func (f *Factory) source(scope engine.Scope, fallback []string) engine.Source {
 		cluster.SourceOptions{Warn: f.Warn, Listed: f.progress.Listed, Fallback: fallback})
 }
 
-// filtered reads Kyverno's resourceFilters from the ConfigMap of a Kyverno that is installed in
-// its usual place, if any policy is Kyverno's, and sets what they keep its policies from: not
-// from objects that the user named. An error is reported only if Kyverno is installed.
+// filtered applies the resourceFilters in the ConfigMap of a Kyverno installed in its usual namespace, if
+// any policy is Kyverno's, except to objects that the user named. An error is reported only if Kyverno is
+// installed.
 func (f *Factory) filtered(ctx context.Context, o *evaluate.Options, scope engine.Scope) {
 	if !slices.ContainsFunc(o.Dialects, func(d engine.Dialect) bool {
 		return dialects.OfKyverno(d) && len(o.Of(d)) > 0
@@ -238,7 +238,7 @@ func (f *Factory) filtered(ctx context.Context, o *evaluate.Options, scope engin
 	}
 }
 
-// readFilters returns none where there is no such ConfigMap.
+// readFilters returns the filters of the ConfigMap; nil if it does not exist.
 func readFilters(ctx context.Context, from engine.Reader) (selector.ResourceFilters, error) {
 	u, err := from.Get(ctx, engine.ObjectKey{
 		GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "kyverno", Name: "kyverno",
@@ -253,14 +253,15 @@ func readFilters(ctx context.Context, from engine.Reader) (selector.ResourceFilt
 	return selector.ParseResourceFilters(text), err
 }
 
-// maxAsked is how many access reviews may look for the namespaces in which a user may list objects.
+// maxAsked is the maximum number of access reviews that look for namespaces in which a user may list
+// objects.
 const maxAsked = 1000
 
-// narrower says in which namespaces the user may list what was refused in all of them, as far as their names
-// are known.
+// narrower returns a hint on the known namespaces in which the user may list what was refused in all
+// namespaces.
 func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permission.Need) string {
 	var refused []schema.GroupResource
-	served, _ := f.Client.Served(ctx) // or else nothing could have been refused
+	served, _ := f.Client.Served(ctx) // without it, nothing could have been refused
 	for _, m := range served {
 		r := m.Resource.GroupResource()
 		if m.Scope.Name() == meta.RESTScopeNameNamespace &&
@@ -287,7 +288,8 @@ func (f *Factory) narrower(ctx context.Context, w *engine.World, lacking []permi
 	return fmt.Sprintf("hint: you may list these objects in the following of the namespaces that are known: use --namespaces %s in place of -A\n", strings.Join(found, ","))
 }
 
-// knownNamespaces returns those that the user may list, else those that the kubeconfig names for the cluster.
+// knownNamespaces returns the namespaces that the user may list, or else those that the kubeconfig names for
+// the cluster.
 func (f *Factory) knownNamespaces(ctx context.Context) []string {
 	var out []string
 	for u, err := range f.Client.List(ctx, engine.Selection{Version: "v1", Kind: "Namespace"}) {

@@ -1,5 +1,5 @@
-// This file calls web services and image registries for policies, where a
-// flag allows it. It never sends the credentials of the kubeconfig.
+// This file calls web services for policies, if a flag allows it. It never sends the credentials of the
+// kubeconfig.
 
 package factory
 
@@ -20,22 +20,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// The bounds of a call; the size is that of Kyverno's own (maxAPICallResponseLength).
+// The limits of a call; the size is Kyverno's own (maxAPICallResponseLength).
 const (
 	defaultServiceTimeout = 30 * time.Second
 	maxAnswer             = 2 << 20
-	maxQuoted             = 512 // bytes of an answer that an error quotes
+	maxQuoted             = 512 // bytes of a response that an error quotes
 )
 
 // ServiceClient makes calls. The zero value is ready; it is safe for concurrent use.
 type ServiceClient struct {
-	Timeout time.Duration // of a whole call; 0 stands for 30 seconds
+	Timeout time.Duration // of a whole call; 0 is 30 seconds
 }
 
 var _ engine.Fetcher = (*ServiceClient)(nil)
 
-// Fetch implements engine.Fetcher for http and https. An answer whose status is not 2xx is an error with its
-// beginning.
+// Fetch implements engine.Fetcher for http and https. A status other than 2xx is an error with the beginning
+// of the response.
 func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]byte, error) {
 	var roots *x509.CertPool // the system's own
 	if len(r.CABundle) > 0 {

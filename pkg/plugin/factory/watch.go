@@ -18,11 +18,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/watch"
 )
 
-// Followers are what follows the objects that the rules of a run match, those that they change in place of
-// these, and the parameters of its policies, which are a part of them.
+// Followers follow the objects that the rules of a run match, the targets that they change instead, and the
+// parameters of its policies, which are a part of them.
 type Followers struct{ Objects, Targets, Params []*watch.Follower }
 
-// Followers returns those of a run. Kinds that are not known are reported.
+// Followers returns the followers of a run, and reports unknown kinds.
 func (f *Factory) Followers(ctx context.Context, o *evaluate.Options,
 	r *evaluate.Run,
 ) (out Followers, unknown []error, err error) {
@@ -63,7 +63,7 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options,
 	for _, d := range r.Descriptions() {
 		for _, s := range d.Params {
 			at := []string{s.Namespace}
-			if s.Namespace == engine.Computed { // that of the object
+			if s.Namespace == engine.Computed { // the object's
 				if at = o.Scope.Listed(); len(at) == 0 {
 					at = []string{""}
 				}
@@ -78,7 +78,7 @@ func (f *Factory) Followers(ctx context.Context, o *evaluate.Options,
 	return out, slices.Concat(unknown, more), err
 }
 
-// followers follow resources, or their parts where the user may not list all of one.
+// followers follow resources, or their parts if the user may not list all of a resource.
 func (f *Factory) followers(watched []*cluster.Watched, scope *engine.Scope) []*watch.Follower {
 	var out []*watch.Follower
 	for _, w := range watched {
@@ -91,8 +91,8 @@ func (f *Factory) followers(watched []*cluster.Watched, scope *engine.Scope) []*
 	return out
 }
 
-// PolicyFollowers returns what follows the policies and inputs that are installed, as far as the run uses
-// them, and what adds kinds that policies may lack.
+// PolicyFollowers returns followers of the installed policies and inputs that the run uses, and of objects
+// that define kinds.
 func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error) {
 	accepts := besidePolicies(dialects.All())
 	watched, err := f.Client.PolicyWatches(ctx, func(gk schema.GroupKind) engine.Role {
@@ -114,8 +114,8 @@ func (f *Factory) PolicyFollowers(ctx context.Context) ([]*watch.Follower, error
 	return out, nil
 }
 
-// Files returns the files and directories that policies, and what they read beside a cluster, come from. What
-// has a URL is read once.
+// Files returns the files and directories of policies and of what they read besides a cluster. URLs are read
+// once.
 func (f *Factory) Files() []string {
 	var out []string
 	for _, path := range slices.Concat(f.Policies.Paths, f.Objects.World, []string{f.Context.Values}) {
@@ -126,8 +126,8 @@ func (f *Factory) Files() []string {
 	return out
 }
 
-// Events returns the sources of a run over events, and its world: the cluster as it is now. Whatever is there
-// triggers the changes of targets.
+// Events returns the sources of a run over events, and its world, which is the cluster as it is now. Every
+// object triggers the changes of targets.
 func (f *Factory) Events(o *evaluate.Options,
 	events []*watch.Event,
 ) (objects *watch.Source, triggers engine.Source, w *engine.World) {

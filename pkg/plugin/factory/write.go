@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Executor returns what verifies and writes changes.
+// Executor returns an executor that verifies and writes changes.
 func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
 	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes, prompt.MaxChanges, prompt.Meter = with.Yes || with.Rehearses(), with.MaxChanges, f.progress
@@ -51,9 +51,8 @@ func (f *Factory) Verifier(with *flags.Write) *write.Verifier {
 	}
 }
 
-// DriftPrinter shows the diff that was planned and the one that would be made now.
-// It goes to errOut: the results have their place on standard output, and
-// one line of them says who changed what.
+// DriftPrinter shows the planned diff and the current one on errOut: standard output is for the results,
+// whose line says who changed what.
 func DriftPrinter(options output.Options, errOut io.Writer) func(*plan.Drift) error {
 	options.Out, options.Color, options.Query, options.Hint = errOut, false, "", nil
 	options.GroupBy = output.ByObject
@@ -91,8 +90,8 @@ func (f *Factory) Recorded(ctx context.Context, args []string, o *evaluate.Optio
 	return run, err
 }
 
-// Here identifies the cluster: by the UID of the Namespace kube-system, or by the server's
-// address alone for users who may not read it.
+// Here identifies the cluster by the UID of the Namespace kube-system, or by the server's address for users
+// who may not read it.
 func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	info := f.Client.Info()
 	out := plan.Cluster{Server: info.Server, Context: info.Context, User: info.User}
@@ -111,7 +110,7 @@ func (f *Factory) Here(ctx context.Context) (plan.Cluster, error) {
 	return out, nil
 }
 
-// choice returns what the user chose, with what follows from the kubeconfig.
+// choice returns the choices of the user and the kubeconfig.
 func (f *Factory) choice(args []string, r engine.Request) plan.Choice {
 	return plan.Choice{
 		Types: args, Namespace: strings.Join(f.Namespaces(), ","), ClusterScoped: !f.NamespacesTyped() ||
@@ -126,8 +125,8 @@ func (f *Factory) choice(args []string, r engine.Request) plan.Choice {
 	}
 }
 
-// CheckRun returns an error if a recorded run cannot be continued: on another cluster, by
-// another version, or when it is older than maxAge. A maxAge of 0 allows any age.
+// CheckRun returns an error if a recorded run cannot be continued: on another cluster, by another version,
+// or if it is older than maxAge, unless that is 0.
 func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Duration) error {
 	here, err := f.Here(ctx)
 	if err != nil {
@@ -136,10 +135,9 @@ func (f *Factory) CheckRun(ctx context.Context, run *plan.Run, maxAge time.Durat
 	return run.Check(here, process.Release(), time.Now(), maxAge)
 }
 
-// Repeat returns the options with which an evaluation gives the same results as the recorded
-// run: its policies, its choice of objects, its clock and its seed. Installed policies are read
-// again; it is an error if they have changed. What policies may access
-// outside of the cluster has to be allowed again: a file cannot grant it.
+// Repeat returns the options with which an evaluation repeats the recorded run: its policies, its choice of
+// objects, its clock and its seed. Installed policies are read again; it is an error if they have changed.
+// Access to other services has to be allowed again: a file cannot grant it.
 func (f *Factory) Repeat(ctx context.Context, run *plan.Run) (*evaluate.Options, error) {
 	if err := f.checkGrants(&run.Choice); err != nil {
 		return nil, err

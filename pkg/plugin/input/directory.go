@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// files turns one path, as it was typed, into the files to read.
+// files returns the files to read for a path as it was typed.
 func files(path string, input Files) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		info, err := os.Stat(path)
@@ -26,8 +26,8 @@ func files(path string, input Files) iter.Seq2[string, error] {
 	}
 }
 
-// walk yields the manifests of a directory in the order of their names. It cannot loop: links to directories
-// are not followed.
+// walk yields the manifests of a directory in the order of their names. It does not follow links to
+// directories, so it cannot loop.
 func walk(directory string, input Files, yield func(string, error) bool) {
 	found, hint := 0, ""
 	hand := func(name string, err error) error {
@@ -36,7 +36,7 @@ func walk(directory string, input Files, yield func(string, error) bool) {
 		}
 		return nil
 	}
-	root := directory + string(filepath.Separator) // which may be a link
+	root := directory + string(filepath.Separator) // may be a link
 	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

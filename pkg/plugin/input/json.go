@@ -15,7 +15,7 @@ var jsonStart = regexp.MustCompile(`^\s*\{\s*["}]`)
 
 func looksLikeJSON(text []byte) bool { return jsonStart.Match(text) }
 
-// decodeJSON decodes JSON values that stand one after the other.
+// decodeJSON decodes consecutive JSON values.
 func decodeJSON(p part) (values []value, err error) {
 	for {
 		if p = p.from(len(p.text) - len(bytes.TrimLeft(p.text, " \t\r\n"))); len(p.text) == 0 {
@@ -34,13 +34,13 @@ func decodeJSON(p part) (values []value, err error) {
 	}
 }
 
-// from returns the text from an offset on.
+// from returns the rest of a part after an offset.
 func (p part) from(offset int) part {
 	return part{text: p.text[offset:], line: p.line + bytes.Count(p.text[:offset], []byte("\n"))}
 }
 
-// decodeJSONValue decodes valid JSON. What is wrong with its values, such as a key that occurs twice, the
-// decoder of YAML finds with its line.
+// decodeJSONValue decodes valid JSON. Errors in its values, such as a duplicate key, are found by the
+// decoder of YAML, with their line.
 func decodeJSONValue(p part) (value, error) {
 	v := value{line: p.line}
 	wrong, err := kjson.UnmarshalStrict(p.text, &v.content, kjson.DisallowDuplicateFields)
@@ -56,7 +56,7 @@ func decodeJSONValue(p part) (value, error) {
 	return v, nil
 }
 
-// itemLines returns the lines of the elements of the member "items" of a valid object.
+// itemLines returns the lines of the elements of "items" in a valid object.
 func (p part) itemLines() (lines []int) {
 	decoder := json.NewDecoder(bytes.NewReader(p.text))
 	token := func() json.Token {
@@ -82,7 +82,7 @@ func (p part) itemLines() (lines []int) {
 	return nil
 }
 
-// deeper reports whether values nest deeper than that.
+// deeper reports whether values nest more than depth levels deep.
 func deeper(v any, depth int) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -97,7 +97,7 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// jsonError gives an error in a string its line.
+// jsonError adds the line to an error.
 func jsonError(p part, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) { // io.ErrUnexpectedEOF
@@ -109,7 +109,7 @@ func jsonError(p part, err error) error {
 		return &Error{Line: line, Err: errTooDeep}
 	}
 	text := err.Error()
-	if mayBeSecret(p.text) { // it quotes a character that it does not expect
+	if mayBeSecret(p.text) { // the error quotes an unexpected character
 		text = quotedCharacter.ReplaceAllLiteralString(text, "invalid character ")
 	}
 	return &Error{Line: line, Err: errors.New("invalid JSON: " + text)}

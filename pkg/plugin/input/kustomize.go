@@ -20,13 +20,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// KustomizeGroup is the API group of the files that kustomize reads itself.
+// KustomizeGroup is the API group of the files of kustomize.
 const KustomizeGroup = "kustomize.config.k8s.io"
 
-// readKustomization builds a kustomization with kubectl's settings: no plugins, and no files from
-// outside of its directory. Unlike kubectl it fetches nothing: a file must not choose the servers
-// that are asked, nor have git run. The lines of its objects are those of what is built, so that an object
-// is named by the directory alone.
+// readKustomization builds a kustomization with kubectl's settings: no plugins, and no files from outside of
+// its directory. Unlike kubectl it fetches nothing: a file must neither choose servers nor run git. Its
+// objects have no lines in files, so the directory is their origin.
 func (r *Reader) readKustomization(ctx context.Context, input Files,
 	yield func(engine.Document, error) bool,
 ) error {
@@ -59,12 +58,11 @@ func (r *Reader) readKustomization(ctx context.Context, input Files,
 type localFiles struct {
 	filesys.FileSystem
 	instead map[string][]byte
-	secret  bool  // one of them may hold a Secret, or make one
-	refused error // why a file was not read that is there; kustomize takes that for a missing one
+	secret  bool  // a file may hold a Secret, or make one
+	refused error // why an existing file was not read; kustomize takes it for a missing one
 }
 
-// ReadFile reads a file, and refuses a large one, and a kustomization of which a part is on
-// another server.
+// ReadFile reads a file. It refuses a large one, and a kustomization with parts on another server.
 func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	if text, is := f.instead[path]; is {
 		return text, nil
@@ -76,7 +74,7 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	defer in.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(in, defaultMaxDocument+1))
 	if err != nil {
-		return nil, err // such as for a directory, which is tried next
+		return nil, err // a directory, for example, which is tried next
 	}
 	f.secret = f.secret || mayBeSecret(text)
 	switch {
@@ -92,15 +90,15 @@ func (f *localFiles) ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// errRemote says what to do instead.
+// errRemote suggests an alternative.
 var errRemote = errors.New("what is on another server is not fetched; build it with 'kubectl kustomize' and pass the result to -f -")
 
-// refuseRemote returns an error for a kustomization whose parts kustomize would clone or fetch.
-// Files that it names elsewhere can be remote as well: transport.GuardDefault refuses those.
+// refuseRemote returns an error for a kustomization with parts that kustomize would clone or fetch. Other
+// fields can name remote files as well: transport.GuardDefault refuses those.
 func refuseRemote(text []byte) error {
 	var k types.Kustomization
 	if k.Unmarshal(text) != nil {
-		return nil // kustomize says what is wrong with it
+		return nil // kustomize reports the error
 	}
 	for _, f := range []struct {
 		name  string
@@ -124,7 +122,7 @@ var remote = regexp.MustCompile(`(?i)^(git::)*((ssh|https?|file):|github\.com[:/
 
 func isRemote(path string) bool { return remote.MatchString(path) }
 
-// redactedRemote is a remote path as it may be shown: a repository of ssh holds no password.
+// redactedRemote returns a remote path without credentials; a repository of ssh has no password.
 func redactedRemote(path string) string {
 	if strings.Contains(path, "://") {
 		return redacted(strings.TrimPrefix(path, "git::"))
@@ -132,8 +130,8 @@ func redactedRemote(path string) string {
 	return path
 }
 
-// kustomizeError returns an error of kustomize without the values of generators, and, where it has read a
-// Secret, without what it quotes: for a literal that is not KEY=VALUE, kustomize quotes all literals of a
+// kustomizeError returns an error of kustomize without the values of generators and, if it has read a
+// Secret, without quoted values: for a literal that is not KEY=VALUE, kustomize quotes all literals of a
 // Secret, and for a patch that does not fit its whole data.
 func kustomizeError(err error, secret bool) error {
 	text := err.Error()
@@ -152,14 +150,13 @@ func kustomizeError(err error, secret bool) error {
 }
 
 var (
-	// kustomizeQuotes are the forms in which kustomize and the libraries below it quote values, and those
-	// that look alike.
+	// kustomizeQuotes matches values as kustomize and its libraries quote them, and anything that looks alike.
 	kustomizeQuotes = regexp.MustCompile("(?s)(?:(?:unknown field|mapping key|unable to find field) )?\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|anchor '.*'|node contents:.*|map key: .*|\\{\\{.*\\}|(?:map\\[|\\[\\])\\S*interface \\{\\}\\{.*|number \\S+")
-	// kustomizeNames are names of fields.
+	// kustomizeNames matches names of fields.
 	kustomizeNames = regexp.MustCompile(`(?s)^(?:unknown field|mapping key|unable to find field) .*`)
 )
 
-// isKustomization reports whether a file is one that kustomize reads itself.
+// isKustomization reports whether a file is a kustomization.
 func isKustomization(path string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path))
 }

@@ -11,12 +11,12 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// maxLocated is how many bytes of text are kept to look for the lines of fields; those of a larger document
-// have its own line.
+// maxLocated is the maximum number of bytes that are kept to find the lines of fields; the fields of a
+// larger document have its own line.
 const maxLocated = 1 << 20
 
-// locator returns what finds the lines of the fields of a part's documents. The text is read again when it is
-// asked; nil where that would be too much.
+// locator returns a function that finds the lines of fields of a part's documents, by decoding it again; nil
+// if the part is too large.
 func (p part) locator() func(document int) func(field string) int {
 	if len(p.text) > maxLocated {
 		return nil
@@ -33,15 +33,15 @@ func (p part) locator() func(document int) func(field string) int {
 	}
 }
 
-// documents returns the mappings that may be documents by their lines: the values of a string, and the
-// elements of lists.
+// documents returns the mappings that may be documents, by their lines: the root values and the elements of
+// lists.
 func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 	out := map[int]*yamlv3.Node{}
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(text)))
 	for {
 		var document yamlv3.Node
 		if err := decoder.Decode(&document); err != nil {
-			if !errors.Is(err, io.EOF) { // JSON values one after the other are no YAML
+			if !errors.Is(err, io.EOF) { // such as consecutive JSON values
 				return nil
 			}
 			return out
@@ -57,7 +57,7 @@ func (c *converter) documents(text []byte) map[int]*yamlv3.Node {
 	}
 }
 
-// Member returns a value of a mapping; nil if there is none.
+// Member returns a value of a mapping, or nil.
 func Member(n *yamlv3.Node, key string) *yamlv3.Node {
 	if n.Kind != yamlv3.MappingNode {
 		return nil
@@ -70,7 +70,7 @@ func Member(n *yamlv3.Node, key string) *yamlv3.Node {
 	return nil
 }
 
-// fieldLine returns the line of a field below a node, or of the part of its path that is there.
+// fieldLine returns the line of a field below a node, or of the existing part of its path.
 func (c *converter) fieldLine(at *yamlv3.Node, field string) int {
 	line := c.line(at)
 	for field != "" {
@@ -89,7 +89,7 @@ func (c *converter) fieldLine(at *yamlv3.Node, field string) int {
 	return line
 }
 
-// lineInText returns the line of a field of the YAML that a string holds, or of the mistake in it.
+// lineInText returns the line of a field in a string of YAML, or of the syntax error there.
 func (c *converter) lineInText(at *yamlv3.Node, field string) int {
 	inner := converter{first: c.line(at) + 1}
 	var document yamlv3.Node
@@ -104,8 +104,8 @@ func (c *converter) lineInText(at *yamlv3.Node, field string) int {
 	return c.line(at)
 }
 
-// step goes one step of a path: it returns where the step leads, the value that is there, and the rest of the
-// path. Keys may hold dots.
+// step follows the first step of a path: it returns the node of that step, its value and the rest of the
+// path. Keys may contain dots.
 func step(n *yamlv3.Node, field string) (at, below *yamlv3.Node, rest string) {
 	switch n.Kind {
 	case yamlv3.MappingNode:

@@ -22,7 +22,7 @@ type value struct {
 	line    int
 	// the line of each element of the top-level "items", if it is a list
 	items  []int
-	locate func(document int) func(field string) int // nil where the lines of fields are not wanted
+	locate func(document int) func(field string) int // nil if the lines of fields are not wanted
 }
 
 // objects yields the objects of a part.
@@ -52,7 +52,7 @@ func (p part) objects(path string, input Files, aliases *int) iter.Seq2[engine.D
 	}
 }
 
-// decode decodes a part. Aliases is what YAML aliases may still expand to in the file.
+// decode decodes a part. Aliases is the rest of the file's budget for YAML aliases.
 func (p part) decode(aliases *int) ([]value, error) {
 	if p.decoded != nil {
 		return []value{*p.decoded}, nil
@@ -73,8 +73,7 @@ func (p part) decode(aliases *int) ([]value, error) {
 	return values, nil
 }
 
-// flatten yields the object, or the objects of a list, and reports whether the
-// caller wants more.
+// flatten yields the object, or the objects of a list, and reports whether the caller wants more.
 func (v value) flatten(path string, yield func(engine.Document, error) bool) bool {
 	object, isMap := v.content.(map[string]any)
 	if !isMap {
@@ -106,9 +105,8 @@ func (v value) flatten(path string, yield func(engine.Document, error) bool) boo
 	return true
 }
 
-// listItems returns the elements of a `List` or of a typed list such as
-// PodList. A kind that ends in List is an object like any other as long as it
-// has no list of items.
+// listItems returns the elements of a `List` or of a typed list such as PodList. A kind that ends in List
+// without a list of items is an ordinary object.
 func listItems(object map[string]any) ([]any, bool) {
 	kind, _ := object["kind"].(string)
 	if !strings.HasSuffix(kind, "List") {
@@ -118,8 +116,7 @@ func listItems(object map[string]any) ([]any, bool) {
 	return items, isList || (kind == "List" && object["items"] == nil)
 }
 
-// typed gives an element of a typed list the type that the list implies: the
-// API server leaves it out of the elements.
+// typed gives an element of a typed list its type, which the API server leaves out.
 func typed(item any, list map[string]any) any {
 	object, isMap := item.(map[string]any)
 	kind, _ := list["kind"].(string)
@@ -142,24 +139,24 @@ func validate(object map[string]any) error {
 	return nil
 }
 
-// ErrNotObject is wrapped by the Error of a document that is well-formed but no
-// Kubernetes object: it is not a mapping, or it names no apiVersion or no kind.
+// ErrNotObject is wrapped by the Error of a well-formed document that is not a Kubernetes object: it is not
+// a mapping, or has no apiVersion or no kind.
 var ErrNotObject = errors.New("not a Kubernetes object")
 
-// Error says what is wrong with a manifest, and where.
+// Error is an error in a manifest, with its place.
 type Error struct {
 	Path string // the file, the URL without its password, or "stdin"
-	Line int    // counted from 1 in the file; 0 where the file as a whole is meant
+	Line int    // counted from 1 in the file; 0 for the file as a whole
 	Err  error
 }
 
-// Error is "path:line: reason".
+// Error returns "path:line: reason".
 func (e *Error) Error() string { return e.Origin() + ": " + e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Origin is the place, in the words of engine.Document.
+// Origin returns the place as in engine.Document.
 func (e *Error) Origin() string { return origin(e.Path, e.Line) }
 
 func origin(path string, line int) string {
@@ -169,7 +166,7 @@ func origin(path string, line int) string {
 	return path + ":" + strconv.Itoa(line)
 }
 
-// errorAt completes an error with the path of the manifest that it happened in.
+// errorAt adds the path of the manifest to an error.
 func errorAt(path string, err error) *Error {
 	var placed *Error
 	if errors.As(err, &placed) {
@@ -177,19 +174,17 @@ func errorAt(path string, err error) *Error {
 	}
 	var file *fs.PathError
 	if errors.As(err, &file) {
-		err = file.Err // which has no second path
+		err = file.Err // without a second path
 	}
 	return &Error{Path: path, Err: err}
 }
 
-// mayBeSecret reports whether a string may be that of a Secret, or of what makes one. It is asked where the
-// text cannot be decoded, so that nobody knows what it is.
+// mayBeSecret reports whether a file that cannot be decoded may hold a Secret, or make one.
 func mayBeSecret(text []byte) bool {
 	text = bytes.ToLower(text)
 	return bytes.Contains(text, []byte("secret")) || bytes.Contains(text, []byte("stringdata"))
 }
 
-// quoted is what an error quotes of a document.
 func quoted(text string, secret bool) string {
 	if secret {
 		return engine.HiddenValue
@@ -197,20 +192,20 @@ func quoted(text string, secret bool) string {
 	return text
 }
 
-// placeholder stands for the elements in the rest of a list.
+// placeholder stands for the elements of the list in the rest of a document.
 const placeholder = "elements-that-are-read-one-by-one"
 
 // blockStart matches the start of a document whose first line is a key: a mapping in block style.
 var blockStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[A-Za-z]+:(?:[ \t\r\n]|$)`)
 
-// itemsLine matches the line in front of the elements.
+// itemsLine matches the line before the elements.
 var itemsLine = regexp.MustCompile(`(?m)^items:\n`)
 
-// decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: the nodes
-// of a string take many times the memory of its values. It cuts it by indentation alone, and reports false
-// for a document that has to be decoded as a whole: for example, an element has an alias for something in
-// another one, or is only a part of a string in quotes. A string that is cut inside of quotes or brackets is
-// never valid before the cut.
+// decodeList decodes a document in block style, as kubectl prints it, by the elements of its list: nodes
+// take many times the memory of values. It cuts the document by indentation only, and reports false if it
+// has to be decoded as a whole, for example because an element has an alias for something in another one, or
+// the cut is within a quoted string. A string that is cut within quotes or brackets is never valid before
+// the cut.
 func decodeList(p part, aliases *int) (value, bool) {
 	at := itemsLine.FindIndex(p.text)
 	if at == nil || !blockStart.Match(p.text) || bytes.Contains(p.text, []byte(placeholder)) ||
@@ -240,14 +235,14 @@ func decodeList(p part, aliases *int) (value, bool) {
 	return whole, true
 }
 
-// HasOtherBreaks reports whether YAML sees the end of a line in a string where a file has none.
+// HasOtherBreaks reports whether YAML sees a line break in a string where a file has none.
 func HasOtherBreaks(text []byte) bool {
 	return bytes.ContainsAny(text, "\u0085\u2028\u2029") ||
 		bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n"))
 }
 
-// cutElements cuts the sequence in a string into its elements, and returns where the first of them begins,
-// and where the last one ends. Lines that are indented deeper belong to an element, and so do comments.
+// cutElements cuts a sequence into its elements, and returns where the first begins and the last ends. Lines
+// with a deeper indentation, and comments, belong to an element.
 func cutElements(p part) (elements []part, first, end int) {
 	indent, start := -1, 0
 	cut := func() {
@@ -277,7 +272,7 @@ func cutElements(p part) (elements []part, first, end int) {
 	return elements, first, end
 }
 
-// single decodes the only value of a string.
+// single decodes a string with exactly one value.
 func single(p part, depth int, aliases *int) (value, bool) {
 	values, err := decodeNodes(p, depth, aliases)
 	if err != nil || len(values) != 1 {

@@ -18,29 +18,27 @@ import (
 
 // Policies reads policies from files, URLs, standard input and the cluster.
 type Policies struct {
-	// Paths are what the user typed for --policy: files, directories (with all
-	// directories below them), URLs, and "-" for standard input.
+	// Paths are those of --policy: files, directories (with all directories below them), URLs, and "-" for
+	// standard input.
 	Paths []string
-	// FromCluster lists the policies, and their inputs, that are installed in
-	// the cluster; nil unless the user asked for them.
+	// FromCluster lists the installed policies and their inputs; nil without --from-cluster.
 	FromCluster func(context.Context) ([]engine.Document, []error)
-	// Reader reads the paths.
-	Reader *Reader
+	Reader      *Reader
 	// Accepts returns the role of a kind for the dialects.
 	Accepts func(schema.GroupKind) engine.Role
-	// Warn is called for each document that is not used, and Note for each that is used in place
-	// of an installed one, and for the files of a directory that are not manifests; never nil.
+	// Warn is called for each document that is not used; Note for each that replaces an installed one, and for
+	// files of a directory that are not manifests. Neither is nil.
 	Warn, Note func(origin, text string)
 }
 
-// ErrNoPolicy is wrapped by the error of files, or of a cluster, in which there is nothing to evaluate.
+// ErrNoPolicy is wrapped by the error of files, or of a cluster, without a policy.
 var ErrNoPolicy = errors.New("no policy")
 
-// ClusterError reports that the policies of the cluster are not known: one kind that
-// cannot be read is enough, since a policy of it may be installed.
+// ClusterError reports that the policies of the cluster are unknown: one unreadable kind is enough, since a
+// policy of it may be installed.
 type ClusterError struct{ Errs []error } // at least one, such as an *engine.UnreadableError
 
-// Error names what could not be read, and why the first of it could not.
+// Error names the unreadable kinds, and the reason for the first.
 func (e *ClusterError) Error() string {
 	var first *engine.UnreadableError
 	if len(e.Errs) == 1 || !errors.As(e.Errs[0], &first) {
@@ -56,19 +54,16 @@ func (e *ClusterError) Error() string {
 	return fmt.Sprintf("reading the policies of the cluster: cannot read %s: %v", strings.Join(parts, ", "), first.Err)
 }
 
-// Unwrap returns the errors of what could not be read.
+// Unwrap returns the errors of the unreadable kinds.
 func (e *ClusterError) Unwrap() []error { return e.Errs }
 
-// Load reads the policies and the objects beside them that policies read:
-// bindings, exceptions, configuration, parameters, Namespaces, ConfigMaps. They
-// come in the order in which they were read, those of the cluster first. Of two
-// with the same identity (group, kind, namespace, name) only the last one comes,
-// so that a file replaces what is installed. Other objects are left out with a
-// warning.
+// Load reads the policies and their inputs: bindings, exceptions, configuration, parameters, Namespaces,
+// ConfigMaps. They come in the order in which they were read, those of the cluster first. Of two with the
+// same identity (group, kind, namespace, name) only the last one is returned, so that a file replaces an
+// installed one. Other objects are left out with a warning.
 //
-// Broken has an *Error for each document that could not be read beside others that
-// could. The error is a *ClusterError, wraps ErrNoPolicy if there is no policy, or
-// joins the broken documents if there are no others.
+// Broken has an *Error for each unreadable document. The error is a *ClusterError, wraps ErrNoPolicy if
+// there is no policy, or joins the broken documents if there are no others.
 func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken []error, err error) {
 	if len(s.Paths) == 0 && s.FromCluster == nil {
 		return nil, nil, fmt.Errorf("%w: use -p FILE, DIRECTORY, URL or - for policies to evaluate, or --from-cluster for those that are installed", ErrNoPolicy)
@@ -96,8 +91,8 @@ func (s Policies) Load(ctx context.Context) (documents []engine.Document, broken
 	return read, broken, nil
 }
 
-// readPaths reads the documents of all paths. Text that is not a Kubernetes object, such as a
-// values file beside a policy, is only a warning, like an object that is not a policy.
+// readPaths reads the documents of all paths. A document that is not a Kubernetes object, such as a values
+// file next to a policy, is only a warning, like an object that is not a policy.
 func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	var documents []engine.Document
 	var errs []error
@@ -134,8 +129,7 @@ func (s Policies) readPaths(ctx context.Context) ([]engine.Document, []error) {
 	return documents, errs
 }
 
-// related leaves out, with a warning, what is neither a policy nor anything
-// that a policy may read.
+// related leaves out, with a warning, objects that are neither policies nor inputs of any policy.
 func (s Policies) related(documents []engine.Document) []engine.Document {
 	params := parameterKinds(documents)
 	var out []engine.Document
@@ -151,8 +145,7 @@ func (s Policies) related(documents []engine.Document) []engine.Document {
 	return out
 }
 
-// latest joins the installed and the read documents and keeps the last of each
-// identity.
+// latest joins the installed and the read documents and keeps the last of each identity.
 func (s Policies) latest(installed, read []engine.Document) []engine.Document {
 	all := slices.Concat(installed, read)
 	last := map[engine.ObjectKey]int{}
@@ -185,7 +178,7 @@ func (s Policies) noneFound() error {
 	return fmt.Errorf("%w in %s: use --from-cluster for those that are installed", ErrNoPolicy, where)
 }
 
-// describe is "Deployment shop/web".
+// describe returns "Deployment shop/web".
 func describe(d engine.Document) string {
 	name := cmp.Or(d.Key.Name, "without a name")
 	if ns := d.Key.Namespace; ns != "" {
@@ -194,7 +187,7 @@ func describe(d engine.Document) string {
 	return d.Key.Kind + " " + name
 }
 
-// policyKinds are the groups of the kinds of policies, for those that are misspelt.
+// policyKinds has the groups of the kinds of policies, to recognize misspelt ones.
 //
 //nolint:gochecknoglobals // an immutable table
 var policyKinds = map[string]string{
@@ -206,7 +199,7 @@ var policyKinds = map[string]string{
 	"MutatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
 }
 
-// meant asks whether a kind that is not known is a misspelt policy.
+// meant returns a suggestion if a kind is a misspelt policy.
 func meant(kind schema.GroupKind) string {
 	name := engine.Nearest(kind.Kind, maps.Keys(policyKinds))
 	group := policyKinds[name]
@@ -216,10 +209,9 @@ func meant(kind schema.GroupKind) string {
 	return fmt.Sprintf("; did you mean %s of %s?", name, group)
 }
 
-// wellKnownInputs are the kinds whose objects are commonly kept beside
-// policies because policies read them, whatever dialects take part in the run:
-// what describes namespaces and users, what holds data, what defines kinds, and
-// the engines' own inputs.
+// wellKnownInputs are the kinds that are commonly kept next to policies because policies read them, whatever
+// the dialects of the run: they describe namespaces and users, hold data, define kinds, or are inputs of the
+// engines.
 //
 //nolint:gochecknoglobals // an immutable table
 var wellKnownInputs = map[string][]string{
@@ -230,8 +222,7 @@ var wellKnownInputs = map[string][]string{
 	"policies.kyverno.io":          {"PolicyException"}, "config.gatekeeper.sh": {"Config"},
 }
 
-// parameterKinds collects the kinds that policies name as those of their
-// parameters (spec.paramKind): only the policy says that they are inputs.
+// parameterKinds returns the kinds that policies name as parameters (spec.paramKind).
 func parameterKinds(documents []engine.Document) map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, d := range documents {

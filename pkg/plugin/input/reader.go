@@ -21,16 +21,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// defaultMaxDocument is how many bytes a document has at most: room for a `List` of some twenty thousand
+// defaultMaxDocument is the maximum size of a document in bytes: room for a `List` of some twenty thousand
 // objects.
 const defaultMaxDocument = 64 << 20
 
-// Reader reads manifests. It remembers that standard input was read, so that
-// one Reader serves a whole command; it must not be used concurrently, nor while it streams.
+// Reader reads manifests. It remembers that standard input was read, so that one Reader serves a whole
+// command; it must not be used concurrently, nor while it streams.
 type Reader struct {
-	Stdin       io.Reader // what "-" stands for; nil where there is none
-	MaxDocument int       // bytes of one document; 0 stands for 64 MiB
-	// Instead has what is read in the place of files, by their paths.
+	Stdin       io.Reader // for "-"; may be nil
+	MaxDocument int       // bytes of one document; 0 is 64 MiB
+	// Instead has content, by path, that is read instead of files.
 	Instead map[string][]byte
 
 	stdinRead bool
@@ -41,8 +41,8 @@ type Reader struct {
 type Files struct {
 	// Paths are files of any name, directories, "-" for standard input, and URLs.
 	Paths []string
-	// Kustomize is a directory with a kustomization, that is built as "kubectl kustomize" does;
-	// empty for none. Its objects come before those of Paths.
+	// Kustomize is the directory of a kustomization, built as "kubectl kustomize" does; may be empty. Its
+	// objects come before those of Paths.
 	Kustomize string
 	// Recursive descends into the directories below a directory.
 	Recursive bool
@@ -50,25 +50,21 @@ type Files struct {
 	URLs bool
 	// LeftOut is called for each file of a directory that is not read because of its extension; may be nil.
 	LeftOut func(directory, name string)
-	// Lines has the documents know the lines of their fields, for which their text is kept.
+	// Lines makes documents know the lines of their fields, for which their content is kept.
 	Lines bool
-	// APIVersion and Kind are those of documents that say neither; empty where
-	// such a document is an error.
+	// APIVersion and Kind are the defaults of documents without either; empty if such a document is an error.
 	APIVersion, Kind string
 }
 
-// Read streams the objects of all paths, in the order of the paths, inside a
-// directory in the order of the names. From a directory it takes the files that
-// end in .yaml, .yml or .json; names that start with a dot are left out, links
-// to files are followed and links to directories are not. The elements of a
-// `List` come one by one; documents of comments only are nothing.
+// Read streams the objects of all paths, in the order of the paths, and in a directory in the order of the
+// names. From a directory it takes the files that end in .yaml, .yml or .json; names that start with a dot
+// are left out, links to files are followed and links to directories are not. The elements of a `List` come
+// one by one; documents with only comments are skipped.
 //
-// An error concerns one document or one path and is an *Error; reading goes on
-// behind it for as long as the caller does. Only a cancelled context ends it,
-// with the context's error as the last one.
+// An error concerns one document or one path and is an *Error; reading continues after it. Only a cancelled
+// context ends it, with the context's error as the last one.
 func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Document, error] {
 	return func(yield func(engine.Document, error) bool) {
-		// goOn reports whether to read on after err.
 		goOn := func(err error) bool {
 			switch {
 			case errors.Is(err, errStopped):
@@ -95,8 +91,7 @@ func (r *Reader) Read(ctx context.Context, input Files) iter.Seq2[engine.Documen
 	}
 }
 
-// ReadAll collects what Read streams: the documents that could be read, beside
-// the joined errors of those that could not.
+// ReadAll returns what Read streams: the readable documents, and the joined errors of the others.
 func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, error) {
 	var documents []engine.Document
 	var errs []error
@@ -110,8 +105,8 @@ func (r *Reader) ReadAll(ctx context.Context, input Files) ([]engine.Document, e
 	return documents, errors.Join(errs...)
 }
 
-// ReadText returns the documents of the text of a file. Those of a kustomization.yaml need not say their
-// kind. The error joins those of documents that cannot be read.
+// ReadText returns the documents of a file with this content. Those of a kustomization.yaml need no kind. It
+// joins the errors of unreadable documents.
 func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document, error) {
 	r := Reader{Instead: map[string][]byte{path: text}}
 	var documents []engine.Document
@@ -134,7 +129,7 @@ func ReadText(ctx context.Context, path string, text []byte) ([]engine.Document,
 // errStopped reports that the caller stops reading; it never leaves the package.
 var errStopped = errors.New("stopped by the caller")
 
-// readFile yields what is in one file, URL or stream.
+// readFile yields the documents of one file, URL or stream.
 func (r *Reader) readFile(ctx context.Context, path string, input Files,
 	yield func(engine.Document, error) bool,
 ) error {
@@ -156,17 +151,16 @@ func (r *Reader) readFile(ctx context.Context, path string, input Files,
 	return err
 }
 
-// ErrEmptyStream reports standard input without an object, which is a mistake even where other files have
-// some.
+// ErrEmptyStream reports standard input without an object, which is a mistake even if other files have some.
 var ErrEmptyStream = errors.New("there is no object in standard input; has the command before the pipe failed?")
 
-// stream is the content of a file, and the name that messages call it by.
+// stream is the content of a file with its name in messages.
 type stream struct {
 	io.Reader
 	name string
 }
 
-// String is the name.
+// String returns the name.
 func (s stream) String() string { return s.name }
 
 func (r *Reader) readStream(ctx context.Context, content stream, input Files,
@@ -201,7 +195,7 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files,
 	}
 }
 
-// open gives a path's content and the name that messages call it by.
+// open returns the content of a path and its name in messages.
 func (r *Reader) open(ctx context.Context, path string) (io.ReadCloser, string, error) {
 	switch {
 	case path == "-":
@@ -231,8 +225,8 @@ func isURL(path string) bool {
 
 const fetchTimeout = 30 * time.Second
 
-// fetch reads a URL with a client of its own, which knows no credentials, keeps
-// no cookies and does not leave the host that was typed.
+// fetch reads a URL with a client without credentials and cookies, which does not leave the host that was
+// typed.
 func fetch(ctx context.Context, address string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -253,7 +247,7 @@ func fetch(ctx context.Context, address string) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// redacted is the URL as it may be shown: without credentials.
+// redacted returns a URL without credentials.
 func redacted(address string) string {
 	if _, err := url.Parse(address); err != nil {
 		return "the URL"

@@ -14,21 +14,20 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// part is the text of one YAML document, or of JSON documents one after the other.
+// part is the content of one YAML document, or of consecutive JSON documents.
 type part struct {
 	text    []byte
 	line    int    // of the first byte, counted from 1 in the file
-	decoded *value // what it is, where that is known already
+	decoded *value // its value, if it was decoded ahead
 }
 
-// splitter cuts a stream at its document markers, so that no more than a batch of
-// documents is in memory. A line that starts with "---" is a marker wherever it
-// stands, also inside a block scalar (YAML 1.2.2, 9.1.2: c-forbidden).
+// splitter cuts a stream at its document markers, so that only a batch of documents is in memory. A line
+// that starts with "---" is always a marker, even within a block scalar (YAML 1.2.2, 9.1.2: c-forbidden).
 type splitter struct {
 	from    *bufio.Reader
 	limit   int
 	line    int    // lines read so far
-	pending []byte // a marker that has content behind it: part of the next document
+	pending []byte // a marker followed by content, which belongs to the next document
 	done    bool
 }
 
@@ -81,7 +80,7 @@ func (s *splitter) cut() (part, error) {
 	}
 }
 
-// readLine reads one line of any length up to the room that is left. It may change with the next one.
+// readLine reads one line within the room that is left. The next call may overwrite it.
 func (s *splitter) readLine(room int) ([]byte, error) {
 	var line []byte
 	for {
@@ -99,8 +98,7 @@ func (s *splitter) readLine(room int) ([]byte, error) {
 	}
 }
 
-// checkEncoding returns a clear error for UTF-16, which some shells write by default; that of
-// the YAML parser would not be.
+// checkEncoding returns a clear error for UTF-16, which some shells write by default.
 func (s *splitter) checkEncoding() error {
 	start, err := s.from.Peek(2)
 	if err != nil {
@@ -113,8 +111,8 @@ func (s *splitter) checkEncoding() error {
 	return nil
 }
 
-// marker reports whether a line starts a document, and whether the document's
-// content begins on that same line.
+// marker reports whether a line starts a document, and whether the document's content begins on the same
+// line.
 func marker(line []byte) (content, isMarker bool) {
 	line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
@@ -139,14 +137,14 @@ func hasContent(text []byte) bool {
 	return false
 }
 
-// A batch ends where it has one of these: what is decoded before it is counted stays small.
+// The limits of a batch: what is decoded before it is counted stays small.
 const (
 	batchDocuments = 64
 	batchBytes     = 128 << 10
 )
 
-// batch returns the next documents, of which small ones are decoded: side by side, for that is most of the
-// time that reading takes. Behind them there is an error, or io.EOF.
+// batch returns the next documents, the small ones decoded in parallel, since decoding takes most of the
+// time. The error, or io.EOF, follows them.
 func (s *splitter) batch() (parts []part, err error) {
 	for size := 0; len(parts) < batchDocuments && size < batchBytes; {
 		var p part
@@ -172,7 +170,7 @@ func (s *splitter) batch() (parts []part, err error) {
 	return parts, err
 }
 
-// decodeAhead decodes a document as decode would, unless it is large or that takes more than its text.
+// decodeAhead decodes a document as decode would, unless it is large or takes more than its content.
 func (p *part) decodeAhead() {
 	if len(p.text) > batchBytes || looksLikeJSON(p.text) || bytes.Contains(p.text, []byte("items")) {
 		return
@@ -182,7 +180,7 @@ func (p *part) decodeAhead() {
 	}
 }
 
-// Part is the text of one YAML document, or of one of the JSON values that stand one after the other.
+// Part is the content of one YAML document, or of one of several consecutive JSON values.
 type Part struct {
 	Text   []byte
 	Offset int // in the file
@@ -190,7 +188,7 @@ type Part struct {
 	JSON   bool
 }
 
-// Parts cuts the text of a file as Read does. The error is an *Error without a path.
+// Parts cuts the content of a file as Read does. The error is an *Error without a path.
 func Parts(text []byte) ([]Part, error) {
 	lines := []int{0} // where each starts
 	for i, c := range text {

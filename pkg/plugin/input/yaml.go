@@ -19,14 +19,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input/blockyaml"
 )
 
-// aliasBudget is how much text and structure the aliases of one file may
-// expand to; nodeCost is what a node counts for besides its text.
+// aliasBudget is how many bytes the aliases of one file may expand to; nodeCost is the cost of a node
+// besides its string.
 const (
 	aliasBudget = 4 << 20
 	nodeCost    = 16
 )
 
-// maxDepth is how deep values may nest; objects of a server stay far below.
+// maxDepth is the maximum nesting of values; objects of a server stay far below.
 const maxDepth = 500
 
 var errTooDeep = fmt.Errorf("values are nested more than %d deep", maxDepth)
@@ -36,10 +36,9 @@ type duplicateError struct{ key string }
 
 func (e *duplicateError) Error() string { return fmt.Sprintf("duplicate key %q", e.key) }
 
-// decodeYAML decodes one YAML document as kubectl does (YAML 1.1 booleans,
-// keys as strings), but node by node: this gives every error its line, refuses
-// duplicate keys and counts what aliases expand to before it is built. The elements of a list
-// are decoded one by one if they can be, because nodes take many times the memory of values.
+// decodeYAML decodes one YAML document as kubectl does (YAML 1.1 booleans, keys as strings), but node by
+// node: this gives every error its line, refuses duplicate keys, and limits the expansion of aliases. The
+// elements of a list are decoded one by one if possible, because nodes take many times the memory of values.
 func decodeYAML(p part, aliases *int) ([]value, error) {
 	before := *aliases
 	if v, ok := decodeList(p, aliases); ok {
@@ -49,7 +48,7 @@ func decodeYAML(p part, aliases *int) ([]value, error) {
 	return decodeNodes(p, 0, aliases)
 }
 
-// decodeNodes decodes the text of a part whose values are at a depth of the document.
+// decodeNodes decodes a part whose values are at a depth of the document.
 func decodeNodes(p part, depth int, aliases *int) ([]value, error) {
 	if v, ok := decodeBlock(p, depth); ok {
 		return []value{v}, nil
@@ -57,7 +56,7 @@ func decodeNodes(p part, depth int, aliases *int) ([]value, error) {
 	return decodeAny(p, depth, aliases)
 }
 
-// decodeBlock decodes what is written as programs write YAML, and reports whether it is.
+// decodeBlock decodes YAML as programs write it, and reports whether it could.
 func decodeBlock(p part, depth int) (value, bool) {
 	d, ok := blockyaml.Decode(p.text, blockyaml.Options{Depth: maxDepth - depth, Scalar: plainScalar})
 	return value{content: d.Content, line: p.line + d.Line - 1}, ok
@@ -70,8 +69,8 @@ func plainScalar(text string) (any, bool) {
 
 // decodeAny decodes any YAML with the library.
 func decodeAny(p part, depth int, aliases *int) ([]value, error) {
-	// The parser calls its first line 0 and leaves line 0 out of its errors; a
-	// blank line before the text makes its lines count from 1.
+	// The parser counts lines from 0 and leaves line 0 out of its errors; a blank line in front makes it count
+	// from 1.
 	decoder := yamlv3.NewDecoder(io.MultiReader(strings.NewReader("\n"), bytes.NewReader(p.text)))
 	var values []value
 	for {
@@ -99,9 +98,9 @@ func decodeAny(p part, depth int, aliases *int) ([]value, error) {
 // converter turns the nodes of one document into values.
 type converter struct {
 	first   int  // line of the file at which the document begins
-	secret  bool // the document may be a Secret, of which errors quote nothing
-	aliases *int // bytes that they may still expand to
-	inAlias int  // how many aliases lead to the current node
+	secret  bool // the document may be a Secret, which errors must not quote
+	aliases *int // bytes that aliases may still expand to
+	inAlias int  // number of aliases that lead to the current node
 }
 
 func (c *converter) line(n *yamlv3.Node) int { return c.first + max(n.Line-1, 1) - 1 }
@@ -110,7 +109,7 @@ func (c *converter) errorf(n *yamlv3.Node, format string, args ...any) error {
 	return &Error{Line: c.line(n), Err: fmt.Errorf(format, args...)}
 }
 
-// itemLines notes where the elements of the "items" of a mapping stand.
+// itemLines returns the lines of the elements of "items" in a mapping.
 func (c *converter) itemLines(root *yamlv3.Node) (lines []int) {
 	if items := Member(root, "items"); items != nil {
 		for _, item := range items.Content {
@@ -178,7 +177,7 @@ func (c *converter) mapping(n *yamlv3.Node, depth int) (any, error) {
 	return out, nil
 }
 
-// merge adds what "<<" names to a mapping; keys that are there already win.
+// merge adds the mappings that "<<" names to a mapping; existing keys win.
 func (c *converter) merge(from *yamlv3.Node, into map[string]any, depth int) error {
 	merged, err := c.convert(from, depth+1)
 	if err != nil {
@@ -202,8 +201,7 @@ func (c *converter) merge(from *yamlv3.Node, into map[string]any, depth int) err
 	return nil
 }
 
-// key converts a mapping's key; JSON knows strings only, so that numbers and
-// booleans become their text.
+// key converts a mapping's key to a string, as JSON has only strings.
 func (c *converter) key(n *yamlv3.Node, depth int) (string, error) {
 	k, err := c.convert(n, depth+1)
 	if err != nil {
@@ -256,9 +254,8 @@ func (c *converter) scalar(n *yamlv3.Node) (any, error) {
 	return n.Value, nil
 }
 
-// number narrows what the YAML library resolves to what unstructured objects
-// hold. A float without a fraction is an integer, as after kubectl's detour
-// through JSON.
+// number returns a number of the YAML library as unstructured objects hold it. A float without a fraction
+// becomes an integer, as after kubectl's conversion through JSON.
 func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 	switch v := v.(type) {
 	case int:
@@ -278,15 +275,13 @@ func (c *converter) number(n *yamlv3.Node, v any) (any, error) {
 
 var errorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// quotedName is that of an anchor in a parser's error. What has the form of an alias may be a value that
-// begins with an asterisk.
+// quotedName matches an anchor in a parser's error, which may be a value that begins with an asterisk.
 var quotedName = regexp.MustCompile(`anchor '.*'`)
 
-// syntaxError finds the line in the file that a parser's error means. Of what
-// it calls "did not find expected ..." it gives the line where the block around it
-// begins; the older parser behind sigs.k8s.io/yaml gives the line where it stopped. That
-// one is not used for documents with anchors, whose expansion it does not
-// bound. Both count such a line from 0, all others from 1.
+// syntaxError returns a parser's error with its line in the file. For "did not find expected ..." the parser
+// names the line where the block around it begins, but the older parser behind sigs.k8s.io/yaml the line
+// where it stopped; it is not used for documents with anchors, whose expansion it does not limit. Both count
+// such a line from 0, all others from 1.
 func syntaxError(p part, err error) error {
 	line, reason := parserError(err)
 	if !strings.HasPrefix(reason, "did not find expected") {
@@ -315,6 +310,6 @@ func parserError(err error) (line int, reason string) {
 	if found == nil {
 		return 0, err.Error()
 	}
-	line, _ = strconv.Atoi(found[1]) // absent where the parser does not know
+	line, _ = strconv.Atoi(found[1]) // may be missing
 	return line, found[2]
 }

@@ -1,4 +1,4 @@
-// Package blockyaml decodes the YAML that programs write in a tenth of the time that a library takes.
+// Package blockyaml decodes the YAML that programs write in a tenth of a library's time.
 package blockyaml
 
 import (
@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// Options say what Decode needs to know.
+// Options of Decode.
 type Options struct {
-	// Depth is how deep values may nest.
+	// Depth is the maximum nesting of values.
 	Depth int
-	// Scalar returns the value of a plain scalar that is not obviously a string or an integer; false where it
-	// has none.
+	// Scalar returns the value of a plain scalar that is not obviously a string or an integer, or false.
 	Scalar func(plain string) (any, bool)
 }
 
-// Document is what Decode makes of a string. Lines count from 1.
+// Document is a decoded document. Lines count from 1.
 type Document struct {
-	Content any // map[string]any or []any, of these, strings, int64 and what Options.Scalar returns
+	Content any // map[string]any or []any, of these, strings, int64 and results of Options.Scalar
 	Line    int // of the content
 }
 
-// block decodes YAML as programs write it: mappings and sequences in block style, or empty; plain, quoted and
-// literal scalars, of which each line stands for itself; ASCII. It makes the values straight from the lines.
-// What is more than that, or wrong, it leaves to a library: each method reports false then.
+// block decodes YAML as programs write it: mappings and sequences in block style, or empty; plain, quoted
+// and literal scalars on lines of their own; ASCII. Each method reports false for anything else, and for
+// errors, which are left to a library.
 type block struct {
 	text   string // from the start of the next line
 	number int    // of the next line, from 0
-	// The line that was looked at and is not yet taken; empty if there is none. A sequence takes its
-	// dash, so that a collection may begin behind it.
+	// The current line; empty if it was consumed. A sequence consumes its dash, so that a collection may begin
+	// after it.
 	content string
 	indent  int // of the content
 	Options
 }
 
-// Decode decodes a document. It reports false for what has to be decoded otherwise.
+// Decode decodes a document. It reports false if it needs another decoder.
 func Decode(text []byte, o Options) (Document, bool) {
 	for _, c := range text {
 		if (c < ' ' && c != '\n') || c > '~' {
@@ -51,7 +50,7 @@ func Decode(text []byte, o Options) (Document, bool) {
 	return d, ok && !b.look()
 }
 
-// look finds the next line that has content, unless there is one, and reports whether there is.
+// look moves to the next line with content, unless there is a current one, and reports whether it found one.
 func (b *block) look() bool {
 	for b.content == "" && b.text != "" {
 		line, rest, _ := strings.Cut(b.text, "\n")
@@ -66,7 +65,7 @@ func (b *block) look() bool {
 	return b.content != ""
 }
 
-// below reports whether the next line is indented deeper.
+// below reports whether the next line has a deeper indentation.
 func (b *block) below(indent int) bool { return b.look() && b.indent > indent }
 
 func isItem(content string) bool { return content == "-" || strings.HasPrefix(content, "- ") }
@@ -117,7 +116,7 @@ func (b *block) mapping(depth int, root bool) (any, bool) {
 		}
 		b.content = rest
 		v, ok := b.value(indent, depth+1, true)
-		if !ok || root && key == "items" && !isScalar(v) { // whose elements have lines
+		if !ok || root && key == "items" && !isScalar(v) { // its elements need lines
 			return nil, false
 		}
 		out[key] = v
@@ -133,8 +132,8 @@ func isScalar(v any) bool {
 	return true
 }
 
-// cutKey cuts the content of a line behind its key. It reports false if there is none, or one that
-// is not an obvious text.
+// cutKey cuts the content of a line after its key. It reports false without a key that is obviously a
+// string.
 func cutKey(content string) (key, rest string, ok bool) {
 	if content == "" {
 		return "", "", false
@@ -154,7 +153,7 @@ func cutKey(content string) (key, rest string, ok bool) {
 		}
 	}
 	trimmed := strings.TrimLeft(rest, " ")
-	// no key of one line for YAML; no space
+	// YAML limits keys to 1,024 bytes; a space must follow the colon
 	if len(content)-len(rest) > 1000 || rest != "" && len(trimmed) == len(rest) {
 		return "", "", false
 	}
@@ -169,8 +168,7 @@ func isKey(content string) bool {
 	return ok
 }
 
-// value takes the content, which stands behind a key or a dash in a collection with an indent, or what
-// is below it.
+// value decodes the content after a key or a dash in a collection with an indentation, or what is below it.
 func (b *block) value(indent, depth int, key bool) (any, bool) {
 	content := b.content
 	b.content = ""
@@ -189,15 +187,15 @@ func (b *block) value(indent, depth int, key bool) (any, bool) {
 		return []any{}, !b.below(indent)
 	}
 	v, ok := b.scalar(content)
-	return v, ok && !b.below(indent) // a string may go on there
+	return v, ok && !b.below(indent) // a string may continue there
 }
 
-// isComment reports whether nothing but a comment is behind a value.
+// isComment reports whether only a comment follows a value.
 func isComment(rest string) bool {
 	return rest == "" || rest[0] == ' ' && strings.HasPrefix(strings.TrimLeft(rest, " "), "#")
 }
 
-// scalar decodes what stands on one line.
+// scalar decodes a scalar on one line.
 func (b *block) scalar(content string) (any, bool) {
 	switch c := content[0]; {
 	case c == '"' || c == '\'':
@@ -224,14 +222,14 @@ func (b *block) scalar(content string) (any, bool) {
 	return b.Scalar(content)
 }
 
-// startsText reports whether a plain scalar may start with a byte, and means itself.
+// startsText reports whether a plain scalar that starts with a byte may be a string.
 func startsText(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '/' || c == '_' ||
 		c == '$' || c == '('
 }
 
-// isText reports whether a plain scalar is a string and obviously nothing else. What starts with a digit
-// and ends with a letter behind F is neither a number nor a time.
+// isText reports whether a plain scalar is obviously a string. One that starts with a digit and ends with a
+// letter after F is neither a number nor a time.
 func isText(plain string) bool {
 	first, last := plain[0], plain[len(plain)-1]|0x20
 	switch {
@@ -249,13 +247,13 @@ func isText(plain string) bool {
 	return true
 }
 
-// cutQuoted cuts a string behind the quoted scalar that it begins with.
+// cutQuoted cuts a string after the quoted scalar at its start.
 func cutQuoted(content string) (text, rest string, ok bool) {
 	if content[0] == '"' {
 		text, rest, ok = strings.Cut(content[1:], `"`)
 		return text, rest, ok && !strings.Contains(text, `\`)
 	}
-	for rest = content[1:]; ; rest = rest[1:] { // two of them stand for one
+	for rest = content[1:]; ; rest = rest[1:] { // two quotes stand for one
 		if _, rest, ok = strings.Cut(rest, "'"); !ok {
 			return "", "", false
 		}
@@ -266,8 +264,8 @@ func cutQuoted(content string) (text, rest string, ok bool) {
 	return strings.ReplaceAll(content[1:len(content)-len(rest)-1], "''", "'"), rest, true
 }
 
-// literal decodes the lines that are indented deeper than a collection. Of the empty lines behind them
-// nothing is kept, and of the last break only where that is wanted.
+// literal decodes the lines of a literal block below a collection. Trailing empty lines are dropped, and the
+// last line break unless it is wanted.
 func (b *block) literal(parent int, keepBreak bool) (any, bool) {
 	indent := -1
 	var out strings.Builder
