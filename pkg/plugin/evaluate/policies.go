@@ -14,27 +14,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// Policies are the policies of a run and their inputs, and the languages in which
-// they may be written.
+// Policies are the policies of a run with their inputs, and the dialects in use.
 type Policies struct {
-	// Compilation has the documents of all dialects. Its Warn is called for each probable
-	// mistake in a policy that the user wants.
+	// Compilation has the documents of all dialects. Its Warn is called for each probable mistake in a selected
+	// policy.
 	engine.Compilation
 	Dialects []engine.Dialect
-	// Strict takes each warning for an error.
+	// Strict makes each warning an error.
 	Strict bool
-	// Refused takes policies that their own engine refuses as they are: for a comparison, in which nothing is
-	// written.
+	// Refused accepts policies that their own engine refuses, for a comparison, which writes nothing.
 	Refused bool
-	// UserNamed reports that the run says who makes requests, so that no warning asks for it.
+	// UserNamed is set if the run names the user who makes requests, so that no warning asks for one.
 	UserNamed bool
 }
 
-// Compile compiles the policies, each dialect's in turn. It calls broken for each error of a
-// policy or rule that the user wants, and for each field or kind that there is not: of its rule the rest
-// is used, and so are the other policies. It calls idle with the number of
-// installed policies that change nothing: they are installed for other purposes, so that there
-// is not a warning. The error is that of a choice that names no rule.
+// Compile compiles the policies, dialect by dialect. It calls broken for each error of a selected policy or
+// rule, and for each unknown field or kind; the rest of that rule, and other policies, are still used. It
+// calls idle with the number of installed policies that mutate nothing, which are not worth a warning. The
+// error is about --only and --skip.
 func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engine.Program, error) {
 	var programs []engine.Program
 	var seen []engine.RuleRef
@@ -45,7 +42,7 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 		switch class := engine.ClassOf(w.Err); {
 		case !wants(&w), class == engine.AsksUser && p.UserNamed:
 		case installed && class == engine.UnknownPolicy:
-			// an exception or binding of a policy that is not in the run
+			// an exception or binding of another policy
 		case installed && class == engine.NothingToDo && len(p.Rules.Only) == 0:
 			idlers++
 		case class == engine.Note, class == engine.Refused && p.Refused && !p.Strict:
@@ -74,8 +71,8 @@ func (p *Policies) Compile(broken func(error), idle func(policies int)) ([]engin
 	return programs, p.checkChoice(seen)
 }
 
-// each compiles the policies of each dialect, and calls compiled with what comes of it; the program may be
-// nil.
+// each compiles the policies of each dialect, and calls compiled with the program, which may be nil, and its
+// errors.
 func (p *Policies) each(c engine.Compilation, compiled func(engine.Program, []error)) {
 	for _, d := range p.Dialects {
 		if c.Documents = p.Of(d); len(c.Documents) == 0 {
@@ -87,7 +84,7 @@ func (p *Policies) each(c engine.Compilation, compiled func(engine.Program, []er
 	}
 }
 
-// Of returns the documents of a dialect, or none if there is no policy among them.
+// Of returns the documents of a dialect; nil without a policy among them.
 func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	var out []engine.Document
 	policies := 0
@@ -106,8 +103,8 @@ func (p *Policies) Of(d engine.Dialect) []engine.Document {
 	return out
 }
 
-// InUse returns the documents of the dialects in use, and those of no dialect: what policies read as if it
-// were in the cluster. Secrets are none of them.
+// InUse returns the documents of the dialects in use, and of no dialect, which policies read as if they were
+// in the cluster; without Secrets.
 func (p *Policies) InUse() []engine.Document {
 	var use []engine.Dialect
 	for _, d := range p.Dialects {
@@ -128,9 +125,9 @@ func (p *Policies) InUse() []engine.Document {
 	})
 }
 
-// Wants returns a function that reports whether an error is of a policy or rule that --only and --skip leave:
-// a broken one can be skipped like any other. A broken exception or binding cannot, since rules that are left
-// may lack it.
+// Wants returns a function that reports whether an error is about a policy or rule that --only and --skip
+// select: a broken one can be skipped like any other. A broken exception or binding cannot, since selected
+// rules may depend on it.
 func (p *Policies) Wants() func(error) bool {
 	keeps, policies, kinds := p.Rules.Keeps(), sets.New[string](), p.kinds()
 	for _, name := range p.Rules.Only {
@@ -149,7 +146,7 @@ func (p *Policies) Wants() func(error) bool {
 	}
 }
 
-// kinds returns the kinds of the policies, without those of what policies read.
+// kinds returns the kinds of the policies.
 func (p *Policies) kinds() sets.Set[string] {
 	kinds := sets.New[string]()
 	for _, doc := range p.documents() {
@@ -158,14 +155,14 @@ func (p *Policies) kinds() sets.Set[string] {
 	return kinds
 }
 
-// documents returns those of the policies, without what policies read.
+// documents returns the policies without their inputs.
 func (p *Policies) documents() []engine.Document {
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(d engine.Document) bool {
 		return engine.RoleOf(d.Key.GroupKind, p.Dialects) != engine.Policy
 	})
 }
 
-// policiesOf returns the policies of which a name may be that of a rule, since one that is too broken has no
+// policiesOf returns the possible policies in the name of a rule, since a policy that is too broken has no
 // rules to compare: "POLICY", and "NAMESPACE/POLICY" or "KIND/POLICY".
 func policiesOf(name string) []string {
 	first, rest, ok := strings.Cut(name, "/")
@@ -178,15 +175,14 @@ func policiesOf(name string) []string {
 	return []string{first}
 }
 
-// brokenRef returns the name for --only and --skip of what did not compile.
+// brokenRef returns the name for --only and --skip of a policy or rule that did not compile.
 func brokenRef(e *engine.CompileError) engine.RuleRef {
 	_, name, _ := strings.Cut(e.Policy, " ") // "ClusterPolicy team-labels"
 	return engine.RuleRef{Policy: name, Rule: e.Rule}
 }
 
-// checkChoice returns an error for an --only or --skip that names nothing. A typo in --only would
-// look like a policy that changes nothing; with one in --skip, a rule that was to be skipped would
-// be applied.
+// checkChoice returns an error for an --only or --skip without a policy or rule. With a typo in --only
+// nothing would seem to change; with one in --skip, the rule would be applied.
 func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 	mine, read, all := namesOf(kept), sync.OnceValue(p.read), sync.OnceValues(p.existing)
 	exists := func(name string) bool {
@@ -217,8 +213,8 @@ func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 	return nil
 }
 
-// read returns the names of the policies that were read. Those without rules have an error or a warning of
-// their own.
+// read returns the names of the policies that were read. Those without rules have their own error or
+// warning.
 func (p *Policies) read() sets.Set[string] {
 	names := sets.New[string]()
 	for _, doc := range p.documents() {
@@ -227,7 +223,7 @@ func (p *Policies) read() sets.Set[string] {
 	return names
 }
 
-// namesOf returns what --only and --skip call rules and their policies.
+// namesOf returns the names of rules and their policies for --only and --skip.
 func namesOf(rules []engine.RuleRef) sets.Set[string] {
 	names := sets.New[string]()
 	for _, r := range rules {
@@ -239,8 +235,9 @@ func namesOf(rules []engine.RuleRef) sets.Set[string] {
 	return names
 }
 
-// existing compiles the policies without --only and --skip. It returns the names of their rules, and reports
-// whether a name is one of them, or may be that of a rule of a policy that is too broken to have rules.
+// existing compiles the policies without --only and --skip. It returns the names of their rules, and a
+// function that reports whether a name is one of them, or may be a rule of a policy that is too broken to
+// have rules.
 func (p *Policies) existing() (names sets.Set[string], is func(name string) bool) {
 	var rules []engine.RuleRef
 	broken := sets.New[string]()

@@ -1,5 +1,5 @@
-// Package evaluate evaluates policies over the objects of a run. Every command that
-// shows changes or makes them begins with it.
+// Package evaluate evaluates policies over the objects of a run. Every command that shows or makes changes
+// begins with it.
 package evaluate
 
 import (
@@ -28,34 +28,35 @@ type Options struct {
 	Policies
 	evaluation.Options
 	World *engine.World
-	// Unreadable has the errors of documents that could not be read, which are already reported.
+	// Unreadable has the errors of unreadable documents, which are already reported.
 	Unreadable []error
 	Unread     UnreadInputs
 	Overlay    map[string]int // objects of files over the cluster, by kind, for the summary
 	Objects    engine.Source
-	// Triggers are the objects that may trigger rules for others.
+	// Triggers are the objects that may trigger rules for other objects.
 	Triggers engine.Source
-	// MaxObjects is how many objects may change: the run ends before the next one. 0 stands for any number.
+	// MaxObjects is the maximum number of objects that change: the run ends before it exceeds it. 0 is no
+	// limit.
 	MaxObjects int
 	Quiet      bool // no warnings
 	Progress   *wording.Meter
-	// FieldManager would write the changes; empty stands for write.DefaultFieldManager.
+	// FieldManager would write the changes; write.DefaultFieldManager by default.
 	FieldManager string
-	// Unchecked holds no value against the schema of its kind.
+	// Unchecked does not check values against the schema of their kind.
 	Unchecked bool
-	// Validator sends each change as a server dry run; nil sends none.
+	// Validator sends each change as a server dry run; may be nil.
 	Validator *write.Verifier
-	Counts    *metrics.Run // counts what is evaluated; nil counts nothing
-	// Narrower says how to run without permissions that were lacking; nil says nothing.
+	Counts    *metrics.Run // counts evaluated objects; may be nil
+	// Narrower suggests how to run without missing permissions; may be nil.
 	Narrower func(context.Context, []permission.Need) string
 	ErrOut   io.Writer // notices, warnings and errors
 }
 
-// UnreadInputs are the inputs that engines in the cluster use and the run could not read:
-// exceptions, and the objects that an engine is configured to ignore. They are already reported.
+// UnreadInputs are inputs of engines in the cluster that the run could not read: exceptions, and the objects
+// that an engine ignores. They are already reported.
 type UnreadInputs struct {
-	Forbidden int     // those that the user may not read; the summary counts them as warnings
-	Errs      []error // of the others, which leave the run incomplete
+	Forbidden int     // refused to the user; the summary counts them as warnings
+	Errs      []error // other errors, which leave the run incomplete
 }
 
 // Run is an evaluation whose policies are compiled.
@@ -64,22 +65,21 @@ type Run struct {
 	options  *Options
 	programs []engine.Program
 	rules    []engine.RuleRef
-	troubles []error // of policies that could not be read or compiled
-	unmet    []error // of rules that met no object or warned, in a strict run
-	workload bool    // there is one: it, or what its controller made, was evaluated
-	more     bool    // more objects would change than may
-	untried  []error // of changes that the server should have tried
+	troubles []error // errors of policies that could not be read or compiled
+	unmet    []error // in a strict run, errors of rules that matched no object or warned
+	workload bool    // a workload, or an object that its controller created, was evaluated
+	more     bool    // more objects would change than MaxObjects
+	untried  []error // errors of changes that the server did not try
 	// untriedChanges counts them.
 	untriedChanges int
-	refused        int // changes, by the server in a dry run
+	refused        int // changes that the server refused in a dry run
 }
 
-// ErrNoRules ends a run in which there is nothing to evaluate.
+// ErrNoRules ends a run without a rule to evaluate.
 var ErrNoRules = errors.New("no mutate rule left to evaluate")
 
-// Compile compiles the policies. It reports each that is broken,
-// and continues with the others. The error is ErrNoRules, beside which there is a run
-// that knows what is broken, or that of a --only or --skip that names no rule.
+// Compile compiles the policies. It reports broken ones and continues with the others. The error is
+// ErrNoRules, with a run that knows the broken policies, or is about --only and --skip.
 func (o *Options) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable)}
 	programs, err := o.CompileOf(&o.Policies, &out.troubles)
@@ -92,7 +92,7 @@ func (o *Options) Compile() (*Run, error) {
 	if len(out.rules) == 0 {
 		return out, ErrNoRules
 	}
-	var kinds []string // that policies name and that there are not
+	var kinds []string // unknown kinds that policies name
 	for _, err := range out.troubles {
 		var unknown *engine.UnknownKindError
 		if errors.As(err, &unknown) && !slices.Contains(kinds, unknown.Name.String()) {
@@ -107,7 +107,7 @@ func (o *Options) Compile() (*Run, error) {
 	return out, nil
 }
 
-// CompileOf compiles policies, reports what is wrong with them, and adds their errors to troubles.
+// CompileOf compiles policies, reports their errors, and adds them to troubles.
 func (o *Options) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, error) {
 	p.Warn = func(w engine.CompileError) {
 		if !o.Quiet {
@@ -124,20 +124,20 @@ func (o *Options) CompileOf(p *Policies, troubles *[]error) ([]engine.Program, e
 	})
 }
 
-// Over returns a run of the same rules over other objects, in a world of its own.
+// Over returns a run of the same rules over other objects, in another world.
 func (r *Run) Over(objects, triggers engine.Source, w *engine.World) *Run {
 	o := *r.options
 	o.World, o.Objects, o.Triggers, o.Progress = w, objects, triggers, nil
-	o.Quiet, o.Strict, o.Unread = true, false, UnreadInputs{} // the notes are those of the first run
+	o.Quiet, o.Strict, o.Unread = true, false, UnreadInputs{} // the first run has reported
 	out := &Run{options: &o, programs: r.programs, rules: r.rules}
 	out.prepare()
 	return out
 }
 
-// asks are the words of a policy that may ask for the state of an object that is changed or gone.
+// asks are words in policies that depend on the previous state of an object.
 var asks = []string{"oldObject", "objectSelector", "DELETE", `"operations":["*"`} //nolint:gochecknoglobals // an immutable table
 
-// AsksForOld reports whether a rule may ask for the state of an object before it was changed or deleted.
+// AsksForOld reports whether a rule may depend on the state of an object before it was changed or deleted.
 func (r *Run) AsksForOld(rule engine.RuleRef) bool {
 	return slices.ContainsFunc(r.options.Documents, func(d engine.Document) bool {
 		if names := d.Names(); !slices.Contains(names, rule.Policy) && !slices.Contains(names, rule.Via) {
@@ -149,8 +149,8 @@ func (r *Run) AsksForOld(rule engine.RuleRef) bool {
 	})
 }
 
-// Triggered calls emit with what rules make of targets because of what triggers them, where that is something
-// that they would not make once more, and that asks for nothing but what there is.
+// Triggered calls emit with the changes that triggers cause on targets, except of rules that would repeat
+// them or depend on an operation.
 func (r *Run) Triggered(ctx context.Context, targets []engine.Target, emit func(*engine.Change) error) error {
 	once := map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
@@ -183,10 +183,9 @@ func (r *Run) Triggered(ctx context.Context, targets []engine.Target, emit func(
 	return err
 }
 
-// World returns what the rules may ask.
+// World returns the world of the rules.
 func (r *Run) World() *engine.World { return r.options.World }
 
-// prepare makes the evaluation.
 func (r *Run) prepare() {
 	o := r.options
 	manager := cmp.Or(o.FieldManager, write.DefaultFieldManager)
@@ -196,9 +195,9 @@ func (r *Run) prepare() {
 	r.Evaluation = evaluation.New(r.programs, o.World, o.Options)
 }
 
-// Unexpanded counts the rules that match nothing but Pods, and that no rule for workloads is derived from,
-// where there are workloads, whose Pods the run does not evaluate. Without a cluster, it looks for the
-// workloads among the objects.
+// Unexpanded counts the rules that match only Pods, and from which no rule for workloads is derived, if
+// there are workloads whose Pods the run does not evaluate. Without a cluster, it looks for workloads among
+// the objects.
 func (r *Run) Unexpanded(ctx context.Context) int {
 	only := map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
@@ -240,16 +239,16 @@ func Describe(programs []engine.Program) []engine.Description {
 	return out
 }
 
-// Untried counts the changes that the server should have tried, and could not, or that the user may not make.
+// Untried counts the changes that the server could not try, or that the user may not make.
 func (r *Run) Untried() int { return r.untriedChanges }
 
-// Rules returns the rules that are evaluated, in their order.
+// Rules returns the rules in the order of evaluation.
 func (r *Run) Rules() []engine.RuleRef { return r.rules }
 
-// Broken counts the errors of policies, which are reported. Nothing is written then.
+// Broken counts the reported errors of policies. With any of them nothing is written.
 func (r *Run) Broken() int { return len(r.troubles) }
 
-// Awaited counts the errors of policies that name a kind that there is not, which may come.
+// Awaited counts the errors of policies that name an unknown kind, which may be installed later.
 func (r *Run) Awaited() int {
 	n := 0
 	for _, err := range r.troubles {
@@ -260,15 +259,15 @@ func (r *Run) Awaited() int {
 	return n
 }
 
-// BrokenText says that there are errors in policies, and what to do about them.
+// BrokenText says that policies have errors, and what to do about them.
 func (r *Run) BrokenText() string {
 	return wording.Plural(r.Broken(), "error") + " in policies, which are listed above; fix them, or leave their rules out with --skip"
 }
 
 // Each evaluates every object and calls emit with the result. It may be called once.
 //
-// What may not be read is reported, and leaves the run incomplete. The error is one that ends
-// the run: a cancelled context, a lost connection, an error of emit.
+// An unreadable part is reported, and leaves the run incomplete. The error ends the run: a cancelled
+// context, a lost connection, an error of emit.
 func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error) {
 	o, summary := r.options, evaluation.NewSummary(r.rules)
 	summary.Warnings, summary.Overlay = o.Unread.Forbidden, o.Overlay
@@ -325,7 +324,7 @@ func (r *Run) Each(ctx context.Context, emit func(*engine.Change) error) (evalua
 	return *summary, err
 }
 
-// TellLacking says which permissions were lacking, and how to run without them.
+// TellLacking prints the missing permissions, and how to run without them.
 func (o *Options) TellLacking(ctx context.Context, lacking *permission.Lacking) {
 	fmt.Fprint(o.ErrOut, lacking.Hint())
 	if o.Narrower != nil && ctx.Err() == nil {
@@ -333,11 +332,11 @@ func (o *Options) TellLacking(ctx context.Context, lacking *permission.Lacking) 
 	}
 }
 
-// errEnough ends the evaluation where as many objects would change as may.
+// errEnough ends the evaluation after MaxObjects.
 var errEnough = errors.New("no more objects may change")
 
-// run evaluates every object, up to the one that is one more than may change, and has the server try the
-// changes if that is wanted.
+// run evaluates the objects until more than MaxObjects would change, and with a Validator has the server try
+// the changes.
 func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*engine.Change) error) error {
 	v := &validation{run: r, emit: emit, lacking: lacking}
 	if r.options.Validator != nil {
@@ -369,8 +368,8 @@ func (r *Run) run(ctx context.Context, lacking *permission.Lacking, emit func(*e
 	return err
 }
 
-// reportUnmet reports the rules that no object met, unless a canary or a shard has left objects out, and
-// those that warned.
+// reportUnmet reports rules that matched no object, unless a canary or a shard has left objects out, and
+// rules that warned.
 func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	report := func(err error) {
 		fmt.Fprintf(r.options.ErrOut, "error: %v\n", err)
@@ -386,8 +385,8 @@ func (r *Run) reportUnmet(s *evaluation.Summary, warned *wording.Reasons) {
 	}
 }
 
-// metNothing returns the rules that no object met, nor one that is derived from them. One that waits for a
-// deletion meets none unless that is asked for.
+// metNothing returns the rules that matched no object, neither themselves nor a rule derived from them.
+// Rules for deletions do not count unless the operation is DELETE.
 func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	from, deletes := map[engine.RuleRef]engine.RuleRef{}, map[engine.RuleRef]bool{}
 	for _, d := range r.Descriptions() {
@@ -407,15 +406,14 @@ func (r *Run) metNothing(s *evaluation.Summary) []engine.RuleRef {
 	return slices.DeleteFunc(out, func(rule engine.RuleRef) bool { return met[rule] })
 }
 
-// Incomplete reports whether something could not be read, compiled or evaluated, or whether the server
+// Incomplete reports whether anything could not be read, compiled or evaluated, or whether the server
 // refused a change or could not try it.
 func (r *Run) Incomplete(s evaluation.Summary) bool {
 	return r.Broken() > 0 || s.Incomplete > 0 || r.refused+len(r.Unreadable())+len(r.options.Unread.Errs)+
 		len(r.unmet)+len(r.untried) > 0
 }
 
-// Problems returns the reported errors that leave the run incomplete, other than those of
-// objects.
+// Problems returns the reported errors that leave the run incomplete, except those of objects.
 func (r *Run) Problems() []error {
 	out := slices.Concat(r.troubles, r.options.Unread.Errs, r.unmet, r.untried)
 	for _, part := range r.Unreadable() {

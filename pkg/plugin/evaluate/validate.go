@@ -16,22 +16,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// maxPending is how many changes are tried side by side.
+// maxPending is the maximum number of changes that are tried together.
 const maxPending = 64
 
-// validation sends the changes of a run as server dry runs, several at once, and hands them over
-// in their order. What the server says of a change is among its Impacts then.
+// validation sends the changes of a run as server dry runs, several at once, and emits them in their order,
+// with the server's answers among their Impacts.
 type validation struct {
 	run     *Run
 	emit    func(*engine.Change) error
 	pending []*engine.Change
 
-	refused int             // changes
+	refused int             // number of changes
 	untried wording.Reasons // why there was no dry run of a change
 	lacking *permission.Lacking
 }
 
-// add has a change tried with others, and then emitted.
+// add adds a change, and tries and emits all pending ones if these are many.
 func (v *validation) add(ctx context.Context, c *engine.Change) error {
 	if v.pending = append(v.pending, c); len(v.pending) < maxPending {
 		return nil
@@ -39,15 +39,14 @@ func (v *validation) add(ctx context.Context, c *engine.Change) error {
 	return v.flush(ctx)
 }
 
-// flush has the changes tried that wait for others. With a cancelled context none is emitted.
+// flush tries and emits the pending changes; none with a cancelled context.
 func (v *validation) flush(ctx context.Context) error {
 	pending := v.pending
 	v.pending = nil
 	var broken error
 	return write.ForEach(len(pending), v.run.options.Validator.Concurrency,
 		func(i int) (failed, _ error) {
-			// apply-existing would send neither what admission denies nor a change of an object that
-			// something else manages.
+			// apply-existing sends neither changes that admission denies nor changes of managed objects
 			if c := pending[i]; c.Changed() && !c.Denied() && c.Before != nil && len(impact.Managed(c.Before)) == 0 {
 				failed = engine.Guard(func() error { return v.try(ctx, c) })
 			}
@@ -61,7 +60,7 @@ func (v *validation) flush(ctx context.Context) error {
 		})
 }
 
-// pass hands over a change after its dry run. The error ends the run.
+// pass emits a change after its dry run. The error ends the run.
 func (v *validation) pass(ctx context.Context, c *engine.Change, err error) error {
 	var why *untriedError
 	switch {
@@ -78,14 +77,14 @@ func (v *validation) pass(ctx context.Context, c *engine.Change, err error) erro
 	return v.emit(c)
 }
 
-// untriedError is why the server was not asked about one change.
+// untriedError is why the server could not try a change.
 type untriedError struct{ error }
 
 // Unwrap returns the reason.
 func (e *untriedError) Unwrap() error { return e.error }
 
-// try sends a change as apply-existing would, as a dry run, and adds what comes of it. The
-// error ends the run, unless it is an *untriedError.
+// try sends a change as a dry run, as apply-existing would, and adds the answer to its impacts. The error
+// ends the run, unless it is an *untriedError.
 func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	x, t := v.run.options.Validator, write.NewTask(v.run, c)
 	needs, err := x.RequiredPermissions(ctx, t)
@@ -111,8 +110,7 @@ func (v *validation) try(ctx context.Context, c *engine.Change) error {
 	return nil
 }
 
-// answered returns the impacts of a change after its dry run: what the server says takes the place of what
-// it was expected to say.
+// answered returns the impacts of a change after its dry run, in which answers replace predictions.
 func answered(impacts []engine.Impact, w output.Written) []engine.Impact {
 	said := answers(w)
 	if w.Unverified != nil || len(said) > 0 && said[0].Code == engine.ImpactUntried {
@@ -140,7 +138,7 @@ func answered(impacts []engine.Impact, w output.Written) []engine.Impact {
 	return append(out, said...)
 }
 
-// answers returns what came of a dry run.
+// answers returns the result of a dry run as impacts.
 func answers(w output.Written) []engine.Impact {
 	say := func(code engine.ImpactCode, text, advice string) engine.Impact {
 		i := engine.Impact{Code: code, Text: text, Advice: advice}
@@ -150,7 +148,7 @@ func answers(w output.Written) []engine.Impact {
 		return i
 	}
 	switch w.Outcome {
-	case write.Terminating: // which is an impact of its own
+	case write.Terminating: // has its own impact
 		return nil
 	case write.Deleted, write.Replaced:
 		return []engine.Impact{say(engine.ImpactUntried, "the object is "+w.Verb()+" by apply-existing", "")}
@@ -183,7 +181,7 @@ func answers(w output.Written) []engine.Impact {
 	return out
 }
 
-// untried returns why the server has not answered; nil if it has, or need not.
+// untried returns why the server could not try a change; nil if it has, or need not.
 func untried(w output.Written) error {
 	var busy *write.BusyError
 	switch {

@@ -11,12 +11,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// autoscaling is a kind of autoscaler: where it names its target, and what it sets.
+// autoscaling describes a kind of autoscaler: where it names its target, and what it sets.
 type autoscaling struct {
 	schema.GroupKind
 	target string
 	sets   string // a place
-	does   string // with them
+	does   string // with these fields
 	source string // what to change instead
 }
 
@@ -34,14 +34,14 @@ var autoscalings = []autoscaling{ //nolint:gochecknoglobals // an immutable tabl
 	},
 }
 
-// autoscaler is one that there is, and what it scales.
+// autoscaler is an existing autoscaler with its target.
 type autoscaler struct {
 	name, source string
 	target       engine.ObjectKey
 }
 
-// autoscaled returns which autoscalers set the fields that change. Those that may not
-// be read, or whose kind is not served, are ignored.
+// autoscaled returns the autoscalers that set changed fields. Unreadable ones, and kinds that are not
+// served, are ignored.
 func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.Impact, error) {
 	if r.Reader == nil || c.Subject.Namespace == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func (r *Reviewer) autoscaled(ctx context.Context, c *engine.Change) ([]engine.I
 	return out, nil
 }
 
-// autoscalers lists those of a namespace once. The error is that of the context.
+// autoscalers lists the autoscalers of a namespace, once. The error is the context's.
 func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling,
 	namespace string,
 ) ([]autoscaler, error) {
@@ -91,8 +91,8 @@ func (r *Reviewer) autoscalers(ctx context.Context, kind *autoscaling,
 	return out, err
 }
 
-// readAutoscaler names what made the autoscaler, where something did: KEDA makes a
-// HorizontalPodAutoscaler for each ScaledObject.
+// readAutoscaler names the owner controller of an autoscaler, if any: KEDA makes a HorizontalPodAutoscaler
+// for each ScaledObject.
 func readAutoscaler(kind *autoscaling, u *unstructured.Unstructured) autoscaler {
 	ref := valueOf[map[string]any](u.Object, "spec", kind.target)
 	out := autoscaler{

@@ -12,10 +12,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Tool is something that keeps objects as they are described elsewhere.
+// Tool keeps objects as they are described elsewhere.
 type Tool string
 
-// The tools. Controller stands for the one that the object's ownerReferences name.
+// The tools. Controller is the one in the object's ownerReferences.
 const (
 	Controller Tool = "controller"
 	ArgoCD     Tool = "Argo CD"
@@ -24,20 +24,19 @@ const (
 	Kapp       Tool = "kapp"
 )
 
-// Manager keeps an object in its desired state: changes of others are reverted, or lost
-// when the object is replaced.
+// Manager keeps an object in its desired state: changes of others are reverted, or lost when the object is
+// replaced.
 type Manager struct {
 	Tool Tool
-	// Name says which one: "application shop", "ReplicaSet web-7f9"; empty if it is
-	// not known.
+	// Name of the manager: "application shop", "ReplicaSet web-7f9"; empty if unknown.
 	Name string
 	// Source is what to change instead.
 	Source string
 
-	by engine.ObjectKey // the object that says more of the Source; without a Namespace, that is not known
+	by engine.ObjectKey // the manager's object, which names the Source; its Namespace may be unknown
 }
 
-// String is "Argo CD application shop", or "ReplicaSet web-7f9".
+// String returns "Argo CD application shop" or "ReplicaSet web-7f9".
 func (m Manager) String() string {
 	if m.Tool == Controller {
 		return m.Name
@@ -45,9 +44,8 @@ func (m Manager) String() string {
 	return strings.TrimSpace(string(m.Tool) + " " + m.Name)
 }
 
-// Managed returns who manages an object, by the labels and annotations that they leave
-// on it. An object that a controller made belongs to that controller alone, as it has
-// the labels of what it was made from.
+// Managed returns the managers of an object by the labels and annotations that they leave on it. An object
+// with an owner controller has only that manager, as it copies the labels of its owner.
 func Managed(u *unstructured.Unstructured) []Manager {
 	if u == nil {
 		return nil
@@ -65,7 +63,7 @@ func Managed(u *unstructured.Unstructured) []Manager {
 	return out
 }
 
-// Ignored has all rules leave alone what something else manages.
+// Ignored makes all rules ignore managed objects.
 func Ignored(u *unstructured.Unstructured) engine.Ignored {
 	by := Managed(u)
 	switch {
@@ -77,9 +75,8 @@ func Ignored(u *unstructured.Unstructured) engine.Ignored {
 	return engine.Ignored{Rules: "true", Why: "because " + string(by[0].Tool) + " manages it"}
 }
 
-// Workload is what to change instead of an object that a controller made: its
-// controller or, for a Pod of a Deployment, the Deployment. It is "" for an object
-// that has no controller, and for one that could not be read (nil).
+// Workload returns what to change instead of an object with an owner controller: the controller or, for a
+// Pod of a Deployment, the Deployment. It is "" without a controller, and for nil.
 func Workload(u *unstructured.Unstructured) string {
 	if u == nil || metav1.GetControllerOfNoCopy(u) == nil {
 		return ""
@@ -87,8 +84,8 @@ func Workload(u *unstructured.Unstructured) string {
 	return Managed(u)[0].Source
 }
 
-// templateHashes are the labels that a ReplicaSet, and its Pods, have from what
-// made the ReplicaSet, which is named after the maker and the hash.
+// templateHashes are the labels of a ReplicaSet, and its Pods, with the hash that follows the name of its
+// owner.
 var templateHashes = []struct{ label, maker string }{ //nolint:gochecknoglobals // an immutable table
 	{"pod-template-hash", "Deployment"},
 	{"rollouts-pod-template-hash", "Rollout"},
@@ -126,7 +123,7 @@ func argoCD(m marks) (Manager, bool) {
 			out.Name = "application " + instance
 		}
 		out.by.Group, out.by.Kind, out.by.Name = "argoproj.io", application, instance
-		// of an application in any namespace
+		// an application in any namespace
 		if namespace, name, qualified := strings.Cut(instance, "_"); qualified {
 			out.by.Namespace, out.by.Name = namespace, name
 		}
@@ -162,8 +159,7 @@ func (m marks) writtenBy(manager string) bool {
 		func(entry any) bool { e, _ := entry.(map[string]any); return e["manager"] == manager })
 }
 
-// flux: https://fluxcd.io/flux/components/kustomize/kustomizations/. An object may
-// ask to be left alone.
+// flux: https://fluxcd.io/flux/components/kustomize/kustomizations/. An object may opt out.
 func flux(m marks) (Manager, bool) {
 	const kustomize, release = "kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"
 	found := func(group, kind, source string) (Manager, bool) {
@@ -188,8 +184,8 @@ func flux(m marks) (Manager, bool) {
 	return found(kustomize, kustomization, "its source in Git")
 }
 
-// helm: what `helm` itself requires of an object before it adopts it. A release
-// of Flux is reported as Flux's.
+// helm: what `helm` itself requires of an object before it adopts it. A release of Flux is reported as
+// Flux's.
 func helm(m marks) (Manager, bool) {
 	name := m.annotations["meta.helm.sh/release-name"]
 	if name == "" || m.labels["app.kubernetes.io/managed-by"] != "Helm" ||
@@ -222,7 +218,7 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// managed returns who will revert the change. The error is that of the context.
+// managed returns the managers that will revert the change. The error is the context's.
 func (r *Reviewer) managed(ctx context.Context, u *unstructured.Unstructured) ([]engine.Impact, error) {
 	var out []engine.Impact
 	for _, m := range Managed(u) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// ownedFields forecasts, from the managedFields of the object before the change, whose fields a write would
+// ownedFields predicts, from the managedFields of the object before the change, whose fields a write would
 // take. The dry run of the write decides: request.Takeovers.
 func ownedFields(c *engine.Change, owners []request.Owner) []engine.Impact {
 	var out []engine.Impact
@@ -34,9 +34,8 @@ func ownedFields(c *engine.Change, owners []request.Owner) []engine.Impact {
 	return out
 }
 
-// fieldsLostBy are the fields of an owner that the change writes to. A new field has
-// no owner yet, unless what holds it is owned as a whole; a place in a list has
-// none at all.
+// fieldsLostBy returns the fields of an owner that the change writes to. A new field has no owner, unless
+// its parent is owned as a whole; the position of a list element never has.
 func fieldsLostBy(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
@@ -55,9 +54,9 @@ func fieldsLostBy(c *engine.Change, owns map[string]any) []fieldpath.Path {
 	return out
 }
 
-// heldPath finds what an owner has of a path in an object: the path itself, if only a part of it, or the leaf
-// above that is owned as a whole; nil where it has neither. A leaf that was an empty map when it was set
-// holds nothing: what others put into it is theirs.
+// heldPath returns what an owner has of a path in an object: the path itself, even if only a part of it, or
+// the leaf above it that is owned as a whole; nil for neither. A leaf that was an empty map when it was set
+// contains nothing: what others put into it is theirs.
 func heldPath(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) fieldpath.Path {
 	for n := range p {
 		var ok bool
@@ -77,7 +76,7 @@ func heldPath(fieldsV1 map[string]any, object map[string]any, p fieldpath.Path) 
 	return p
 }
 
-// fieldsBelow goes one step down in FieldsV1, in which a field that is owned itself is empty or has ".".
+// fieldsBelow returns a child in FieldsV1, in which an owned field is empty or has ".".
 func fieldsBelow(fieldsV1 map[string]any, e fieldpath.PathElement) (map[string]any, bool) {
 	name, err := fieldpath.SerializePathElement(e)
 	v, ok := fieldsV1[name].(map[string]any)
@@ -98,8 +97,8 @@ func ownsElement(fieldsV1 map[string]any, p fieldpath.Path) bool {
 	return ok && (itself || len(fieldsV1) == 0)
 }
 
-// coOwned returns list elements that their owner can no longer remove: a manager that applies
-// a field of an element owns the element too, and an element with an owner stays.
+// coOwned returns list elements that their owner can no longer remove: a manager that applies a field of an
+// element owns the element too, and an element with an owner stays.
 func coOwned(owners []request.Owner, us string) []engine.Impact {
 	ours := fieldpath.NewSet()
 	for _, o := range owners {
@@ -133,10 +132,9 @@ func coOwned(owners []request.Owner, us string) []engine.Impact {
 	return out
 }
 
-// wouldCoOwn returns list elements that will be hard to remove for a GitOps tool
-// that has not applied them yet, by server-side apply, but may come to do so. Where
-// it has, and where the change cannot be applied, the write is a JSON patch, which
-// leaves no such trace.
+// wouldCoOwn returns list elements that will be hard to remove for a GitOps tool that may change to
+// server-side apply. If it already uses it, or the change cannot be applied, the write is a JSON patch,
+// which owns no elements.
 func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Impact {
 	gitOps := func(m Manager) bool { return m.Tool == ArgoCD || m.Tool == Flux }
 	managers := Managed(c.Before)
@@ -161,8 +159,8 @@ func wouldCoOwn(c *engine.Change, owners []request.Owner, us string) []engine.Im
 	}}
 }
 
-// elementsAbove are the keyed list elements in which fields change; none where
-// something is removed or moved, which server-side apply cannot express.
+// elementsAbove returns the keyed list elements in which fields change; nil if something is removed or
+// moved, which server-side apply cannot express.
 func elementsAbove(c *engine.Change) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
@@ -179,19 +177,18 @@ func elementsAbove(c *engine.Change) []fieldpath.Path {
 	return out
 }
 
-// applied returns which fields kubectl's client-side apply will set back, by the manifest that it left in an
-// annotation: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/. It writes what
-// its manifest has, where the object has something else.
+// applied returns the fields that kubectl's client-side apply will set back, by the manifest in its
+// annotation: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/. It writes the
+// values of its manifest that differ from the object.
 func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impact {
-	// a secret value is never as the manifest has it, so that an impact says nothing of it
+	// a hidden value always differs from the manifest, so Secrets have no impact
 	after := engine.HideObject(c.ToShow().After)
 	manifest := lastApplied(c)
 	if manifest == nil || after == nil {
 		return nil
 	}
 	gvk := c.Subject.GroupVersionKind()
-	// kubectl merges lists of the kinds that it knows by the keys of their elements, and replaces any other
-	// list as a whole.
+	// kubectl merges lists of known kinds by the keys of their elements, and replaces any other list as a whole.
 	merges := scheme.Scheme.Recognizes(gvk)
 	var back []fieldpath.Path
 	for _, f := range diff.Compare(manifest, after.Object, diff.TypeOf(ctx, r.Reader, gvk)) {
@@ -227,15 +224,15 @@ func (r *Reviewer) applied(ctx context.Context, c *engine.Change) []engine.Impac
 	}}
 }
 
-// lastApplied is the manifest of the last client-side apply to the object before the change; nil where there
-// is none that can be read.
+// lastApplied returns the manifest of the last client-side apply before the change; nil if it cannot be
+// read.
 func lastApplied(c *engine.Change) map[string]any {
 	text := valueOf[string](c.Before.Object, "metadata", "annotations", engine.LastApplied)
 	var manifest map[string]any
 	if text == "" || json.Unmarshal([]byte(text), &manifest) != nil {
 		return nil
 	}
-	if engine.IsSecret(c.Before) { // the server moves one to the other
+	if engine.IsSecret(c.Before) { // the server moves stringData to data
 		data := valueOf[map[string]any](manifest, "data")
 		texts := valueOf[map[string]any](manifest, "stringData")
 		for name, value := range texts {

@@ -14,13 +14,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// rule is one by which the server refuses an update.
+// rule is a rule by which the server refuses an update.
 type rule struct {
-	place  string   // what may not change, with all below it ...
-	except []string // ... but for this
-	// refused narrows the rule to some changes; nil stands for all.
+	place  string   // may not change, nor anything below it ...
+	except []string // ... except this
+	// refused restricts the rule to some changes; nil is all.
 	refused func(before, after map[string]any) bool
-	// why completes "spec.selector ..."; empty stands for "may not change".
+	// why completes "spec.selector ..."; "may not change" by default.
 	why string
 }
 
@@ -29,7 +29,7 @@ func (r *rule) concerns(changed string) bool {
 		!slices.ContainsFunc(r.except, func(p string) bool { return isWithin(changed, p) })
 }
 
-// ImmutableRefusals predicts, without asking, what of a change the server will refuse.
+// ImmutableRefusals predicts the fields of a change that the server will refuse.
 func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	rules := updateRules[c.Subject.GroupKind]
 	if c.Subject.Subresource != "" || c.After == nil || len(rules) == 0 {
@@ -65,9 +65,8 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// keptByServer reports whether the server reads the two values as the same: it has a default for what is
-// removed, or, of a Pod, fills it in again (the admission plugin Priority), and makes no difference between
-// an empty value and none.
+// keptByServer reports whether the server reads the two values as the same: it has a default for a removed
+// value, fills it in again on a Pod (the admission plugin Priority), or does not distinguish an empty value.
 func keptByServer(before, after func() map[string]any, f *engine.FieldChange) bool {
 	if f.Kind != engine.Removed && (f.Kind != engine.Added || !empty(f.To)) {
 		return false
@@ -89,8 +88,7 @@ func empty(v any) bool {
 	return v == nil || v == false || v == "" || v == int64(0)
 }
 
-// invalid returns which of the values that are written the server will refuse, by its schema.
-// A schema that cannot be read says nothing.
+// invalid returns the written values that the server will refuse, by its schema, if that can be read.
 func (r *Reviewer) invalid(ctx context.Context, c *engine.Change) []engine.Impact {
 	if r.Reader == nil || c.Subject.Subresource != "" {
 		return nil

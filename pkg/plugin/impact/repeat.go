@@ -14,28 +14,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// repeat is what rules do to the result of their own change.
+// repeat is the effect of rules on the result of their own change.
 type repeat struct {
-	first  *engine.Change // of its kind; nil once it is evaluated again
+	first  *engine.Change // of its kind; nil after evaluation
 	once   sync.Once
 	err    error
-	fields []fieldpath.Path // that differ once more
-	rules  string           // that wrote these
+	fields []fieldpath.Path // that differ again
+	rules  string           // that wrote them
 	places []string         // of these fields
-	// wrote are the places that each rule wrote, even if another set them back.
+	// wrote has the places that each rule wrote, even if another rule set them back.
 	wrote map[engine.RuleRef][]string
 }
 
-// evaluate evaluates the result of the change of the first object. It stands for all whose change is of the
-// same kind.
+// evaluate evaluates the result of the first object's change, which represents all changes of the same kind.
 func (r *repeat) evaluate(ctx context.Context, e *evaluation.Evaluation) error {
 	r.once.Do(func() {
 		c := r.first
 		r.first = nil
-		second := c // the same is written to the same state
+		second := c // the same write to the same state
 		if c.Changed() {
 			again := c.Target.With(c.After)
-			if again.Written != nil { // as a manifest is read, with the defaults of what the rules made of it
+			if again.Written != nil { // as a manifest is read, with defaults
 				again.Object, again.Written = openapi.AsStored(c.After), c.After
 			}
 			if again.OldObject != nil {
@@ -67,9 +66,9 @@ func (r *repeat) note(second *engine.Change) {
 	}
 }
 
-// kindOf is the same for changes of the same rules to the same fields of a kind, whatever the elements of
-// lists are called, and whether there are two of them or more: a rule may do again to several what it does
-// not to one.
+// kindOf is equal for changes by the same rules to the same fields of a kind, whatever the names of list
+// elements, and whether there are two of them or more: a rule may repeat on several what it does not repeat
+// on one.
 func kindOf(c *engine.Change) string {
 	parts := []string{c.Subject.GroupKind.String()}
 	for i := range c.Steps {
@@ -92,8 +91,8 @@ func kindOf(c *engine.Change) string {
 	return strings.Join(parts, "\x00")
 }
 
-// notIdempotent returns the impact of a change whose result would change again, so
-// that each run makes another change. It names the fields of this object, where the change is to those.
+// notIdempotent returns the impact of a change whose result would change again, so that each run makes
+// another change. It names the fields of this object if they are among the repeated ones.
 func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	if !c.Changed() || len(r.fields) == 0 {
 		return nil
@@ -110,11 +109,10 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	}}
 }
 
-// overwritten returns which rules fight over a field: one writes it, another gives it
-// another value or removes it, and the first would write it again. Rules that
-// build on each other's results do not. Of several that write a field, each is held against
-// those before it, the nearest first, until it fights one. A rule fights itself where two
-// triggers give a target different values.
+// overwritten returns the rules that fight over a field: one writes it, another overwrites or removes it,
+// and the first would write it again. Rules that build on each other's results do not fight. Each writer of
+// a field is compared with those before it, the nearest first, until it fights one. A rule fights itself if
+// two triggers give a target different values.
 func (r *repeat) overwritten(c *engine.Change) []engine.Impact {
 	if len(r.wrote) == 0 {
 		return nil
@@ -157,8 +155,8 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 	return out
 }
 
-// fought returns the last one of the steps that set what a step overwrites at a path, and that would set it
-// again; -1 if there is none.
+// fought returns the index of the last step that set what a step overwrites at a path, and would set it
+// again; or -1.
 func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
 	for i := len(before) - 1; i >= 0; i-- {
 		s := &before[i]
@@ -170,7 +168,7 @@ func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Pat
 	return -1
 }
 
-// setsPath reports whether a step sets what is at a path, or leads to it, or lies below it.
+// setsPath reports whether a step sets a path, or a path above or below it.
 func setsPath(s *engine.Step, p fieldpath.Path) bool {
 	return slices.ContainsFunc(s.Fields, func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))

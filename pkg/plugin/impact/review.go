@@ -10,25 +10,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Reviewer adds to Changes what they mean beyond their fields. It is safe for
-// concurrent use, and serves one run.
+// Reviewer adds to Changes what they mean beyond their fields. It is safe for concurrent use, and serves one
+// run.
 type Reviewer struct {
-	// Reader finds autoscalers, and what managers are told with; nil looks for none.
+	// Reader finds autoscalers and the objects of managers; may be nil.
 	Reader engine.Reader
 	// FieldManager is the name under which the change would be written.
 	FieldManager string
-	// Unchecked holds no value against the schema of its kind.
+	// Unchecked does not check values against the schema of their kind.
 	Unchecked bool
 
 	listed engine.Memo
-	read   engine.Memo // where managers have their manifests, by their objects
-	// repeats caches what evaluating results again changes, by kind of change: a rule that
-	// appends to one object appends to all.
+	read   engine.Memo // sources of managers, by their objects
+	// repeats caches the evaluation of results by kind of change: a rule that appends to one object appends to
+	// all.
 	repeats sync.Map
 }
 
-// Review is for evaluation.Options. It chooses the object that stands for all whose change is of the same
-// kind: the first one. The error of what it returns is that of the context, or one that ends an evaluation.
+// Review is for evaluation.Options. The first object of a kind of change represents all others. The error of
+// the returned function is the context's, or ends an evaluation.
 func (r *Reviewer) Review(c *engine.Change) func(context.Context, *evaluation.Evaluation) error {
 	again, _ := r.repeats.LoadOrStore(kindOf(c), &repeat{first: c})
 	return func(ctx context.Context,
@@ -56,8 +56,7 @@ func (r *Reviewer) review(ctx context.Context, e *evaluation.Evaluation, c *engi
 	return nil
 }
 
-// live returns the impacts of a change to an existing object: first what keeps it from
-// being made, then what follows from it.
+// live returns the impacts of a change to an existing object: first what prevents it, then its consequences.
 func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	if c.Before.GetDeletionTimestamp() != nil {
 		c.Impacts = append(c.Impacts, engine.Impact{Code: engine.ImpactTerminating, Text: "the object is being deleted, so apply-existing leaves it alone"})
@@ -80,8 +79,8 @@ func (r *Reviewer) live(ctx context.Context, c *engine.Change) error {
 	return nil
 }
 
-// live reports whether a server holds the object: a manifest that was never applied
-// has no owners and no Pods, and may still be written in any way.
+// live reports whether a server has the object: a manifest that was never applied has no owners and no Pods,
+// and may be written in any way.
 func live(c *engine.Change) bool {
 	return c.Before != nil && c.Before.GetUID() != ""
 }

@@ -13,13 +13,12 @@ import (
 // workload is a kind that makes Pods from a template.
 type workload struct {
 	template string
-	// pods says what becomes of the Pods, of which there are n, when it changes; no Text where it does
-	// nothing.
+	// pods describes the effect of a change on n Pods; without Text for no effect.
 	pods func(object map[string]any, n int) engine.Impact
 }
 
-// workloads are the kinds whose template is known. Which fields of it changed does
-// not matter: their controllers compare it as a whole.
+// workloads are the kinds with a known template. Any changed field counts: their controllers compare the
+// template as a whole.
 var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an immutable table
 	{Group: "apps", Kind: "Deployment"}:                    {"spec.template", deploymentPods},
 	{Group: "apps", Kind: "StatefulSet"}:                   {"spec.template", statefulSetPods},
@@ -31,7 +30,7 @@ var workloads = map[schema.GroupKind]workload{ //nolint:gochecknoglobals // an i
 	{Group: "apps.openshift.io", Kind: "DeploymentConfig"}: {"spec.template", deploymentConfigPods},
 }
 
-// Rollout returns which Pods restart. A change that the server will refuse restarts none.
+// Rollout returns the Pods that restart. A change that the server will refuse restarts none.
 func Rollout(c *engine.Change) []engine.Impact {
 	if pod := (schema.GroupKind{Kind: "Pod"}); c.Subject.GroupKind == pod {
 		return restartedInPlace(c)
@@ -64,8 +63,8 @@ func Restarted(c *engine.Change) int {
 	return n
 }
 
-// restartedInPlace: the kubelet restarts a container whose image changes, without
-// a new Pod. Init containers do not run again.
+// restartedInPlace: the kubelet restarts a container whose image changes, without a new Pod. Init containers
+// do not run again.
 func restartedInPlace(c *engine.Change) []engine.Impact {
 	fields := within(c, "spec.containers[*].image")
 	if len(fields) == 0 {
@@ -87,8 +86,8 @@ func deploymentPods(o map[string]any, n int) engine.Impact {
 	return replaced(n, "")
 }
 
-// statefulSetPods: the partition counts from the first Pod, so the last ones are
-// replaced (updateStatefulSet in pkg/controller/statefulset).
+// statefulSetPods: the partition counts from the first Pod, so the last ones are replaced (updateStatefulSet
+// in pkg/controller/statefulset).
 func statefulSetPods(o map[string]any, n int) engine.Impact {
 	if valueOf[string](o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return onDelete(n)
@@ -137,8 +136,7 @@ func argoRolloutPods(o map[string]any, n int) engine.Impact {
 	return replaced(n, ", step by step (canary)")
 }
 
-// deploymentConfigPods: without a ConfigChange trigger nothing rolls out on its own.
-// A config without triggers has that one by default.
+// deploymentConfigPods: without a ConfigChange trigger, which is the default, nothing rolls out on its own.
 func deploymentConfigPods(o map[string]any, n int) engine.Impact {
 	triggers, known := valueAt(o, "spec", "triggers").([]any)
 	automatic := !known || slices.ContainsFunc(triggers, func(t any) bool {
@@ -155,7 +153,7 @@ func replaced(n int, how string) engine.Impact {
 	return engine.Impact{Pods: n, Text: wording.Plural(n, "Pod") + " would be replaced" + how}
 }
 
-// later says what becomes of Pods that stay as they are for now, of one object or of several.
+// later describes Pods that stay for now, of one object or of several.
 func later(n int, whose, says string) engine.Impact {
 	return engine.Impact{
 		Text:  fmt.Sprintf(says, wording.Plural(n, "Pod")),
@@ -169,8 +167,7 @@ func onDelete(n int) engine.Impact {
 	return out
 }
 
-// running is how many Pods a workload has: those that its controller counted, else
-// those that it is to have.
+// running returns the number of Pods of a workload: as its controller counted them, or else as specified.
 func running(o map[string]any) int {
 	if status, known := observed(o); known {
 		return int(numberOf(status["replicas"], numberOf(status["currentNumberScheduled"], 0)))
@@ -178,7 +175,7 @@ func running(o map[string]any) int {
 	return int(numberOf(valueAt(o, "spec", "replicas"), 1))
 }
 
-// observed is the status, and whether a controller has ever written it.
+// observed returns the status, and whether a controller has ever written it.
 func observed(o map[string]any) (map[string]any, bool) {
 	status := valueOf[map[string]any](o, "status")
 	_, known := status["observedGeneration"]

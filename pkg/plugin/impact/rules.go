@@ -19,8 +19,8 @@ import (
 
 const sealed = "may not change, because the object says immutable: true"
 
-// updateRules are the rules of each kind, from the update validation of Kubernetes
-// 1.36 (k8s.io/kubernetes/pkg/apis/*/validation).
+// updateRules are the rules of each kind, from the update validation of Kubernetes 1.36
+// (k8s.io/kubernetes/pkg/apis/*/validation).
 var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an immutable table
 	{Kind: "Pod"}: podRules, {Kind: "Service"}: serviceRules, {Kind: "PersistentVolumeClaim"}: claimRules,
 	{Group: "batch", Kind: "Job"}:       jobRules,
@@ -65,8 +65,7 @@ var updateRules = map[schema.GroupKind][]rule{ //nolint:gochecknoglobals // an i
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: fixed("spec.group", "spec.names.plural"),
 }
 
-// podRules: ValidatePodUpdate. Resources of a running Pod change through its
-// subresource resize alone.
+// podRules: ValidatePodUpdate. Resources of a running Pod change only through its subresource resize.
 var podRules = []rule{ //nolint:gochecknoglobals // an immutable table
 	{
 		place: "spec", why: "may not change on a Pod",
@@ -89,7 +88,7 @@ func deadlineExtended(before, after map[string]any) bool {
 	return was != nil && (is == nil || numberOf(is, 0) > numberOf(was, 0))
 }
 
-// tolerationLost: each toleration stays, but for its seconds.
+// tolerationLost: each toleration stays, except for its seconds.
 func tolerationLost(before, after map[string]any) bool {
 	withoutSeconds := func(o map[string]any) []any {
 		list := valueOf[[]any](o, "spec", "tolerations")
@@ -142,8 +141,8 @@ func selectorFixed(before, after map[string]any) bool {
 	return false
 }
 
-// affinityFixed: while gates hold the Pod back, its node affinity may be narrowed;
-// whether a change does narrow it is left to the server.
+// affinityFixed: while gates hold the Pod back, its node affinity may be narrowed; whether a change narrows
+// it is left to the server.
 func affinityFixed(before, after map[string]any) bool {
 	if !gated(before) {
 		return true
@@ -178,7 +177,7 @@ func unselected(_, after map[string]any) bool {
 	return err == nil && !parsed.Matches(set)
 }
 
-// fixed are fields that may never change.
+// fixed returns rules for fields that may never change.
 func fixed(places ...string) []rule {
 	var out []rule
 	for _, p := range places {
@@ -197,7 +196,7 @@ func sealedBy(names ...string) []rule {
 	return out
 }
 
-// onceSet is a field that may be set, and then not changed.
+// onceSet returns the rule for a field that may be set once.
 func onceSet(p string) rule {
 	return rule{place: p, refused: func(before,
 		_ map[string]any,
@@ -206,8 +205,8 @@ func onceSet(p string) rule {
 	}}
 }
 
-// volumeSource: everything that is not a field of its own in a PersistentVolumeSpec.
-// A node affinity may change with a feature gate.
+// volumeSource: everything in a PersistentVolumeSpec except its own fields. A node affinity may change with
+// a feature gate.
 var volumeSource = rule{ //nolint:gochecknoglobals // an immutable table
 	place: "spec", why: "belongs to the source of the volume, which may not change",
 	except: []string{
@@ -231,7 +230,7 @@ var claimRules = []rule{ //nolint:gochecknoglobals // an immutable table
 	{place: "spec.resources.requests.storage", refused: shrunk, why: "may not get smaller"},
 }
 
-// shrunk: a claim that cannot grow as asked may go back, but not below what it has.
+// shrunk: a claim that cannot grow as requested may go back, but not below its capacity.
 func shrunk(before, after map[string]any) bool {
 	was := quantityOf(valueAt(before, "spec", "resources", "requests", "storage"))
 	is := quantityOf(valueAt(after, "spec", "resources", "requests", "storage"))
@@ -240,7 +239,7 @@ func shrunk(before, after map[string]any) bool {
 }
 
 func quantityOf(v any) resource.Quantity {
-	q, _ := resource.ParseQuantity(fmt.Sprint(v)) // zero for what is none
+	q, _ := resource.ParseQuantity(fmt.Sprint(v)) // zero for anything else
 	return q
 }
 
@@ -248,8 +247,8 @@ func unbound(before, _ map[string]any) bool {
 	return valueOf[string](before, "status", "phase") != "Bound"
 }
 
-// serviceRules: ValidateServiceUpdate, after the server has filled in what it
-// allocated. A Service that is, or becomes, an ExternalName may change.
+// serviceRules: ValidateServiceUpdate, after the server has filled in its allocations. A Service that is, or
+// becomes, an ExternalName may change.
 var serviceRules = []rule{ //nolint:gochecknoglobals // an immutable table
 	{place: "spec.clusterIP", refused: addressChanged(clusterIP), why: "may not change once set"},
 	{place: "spec.clusterIPs", refused: addressChanged(firstClusterIP), why: "may not change once set"},
@@ -283,8 +282,7 @@ func bothLoadBalancers(before, after map[string]any) bool {
 	return balancer(before) && balancer(after)
 }
 
-// jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in
-// parts.
+// jobRules: ValidateJobSpecUpdate. The template of a suspended Job may change in parts.
 var jobRules = append( //nolint:gochecknoglobals // an immutable table
 	fixed("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex",
 		"spec.managedBy", "spec.successPolicy"),
@@ -307,13 +305,13 @@ func notSuspended(before, _ map[string]any) bool {
 // A place is a path as engine.PathPattern writes it, without the keys of list elements:
 // "spec.containers[*].image".
 
-// isWithin reports whether a place is another one, or below it.
+// isWithin reports whether a place is another place, or below it.
 func isWithin(p, q string) bool {
 	below, ok := strings.CutPrefix(p, q)
 	return ok && (below == "" || below[0] == '.' || below[0] == '[')
 }
 
-// meet reports whether one of two places is the other, or holds it.
+// meet reports whether one of two places is within the other.
 func meet(p, q string) bool { return isWithin(p, q) || isWithin(q, p) }
 
 // meetsAny reports whether a place meets any of several.
@@ -321,7 +319,7 @@ func meetsAny(all []string, p string) bool {
 	return slices.ContainsFunc(all, func(q string) bool { return meet(p, q) })
 }
 
-// fieldsOf are the paths of the changed fields that are chosen, by themselves and by their places.
+// fieldsOf returns the paths of the chosen changed fields.
 func fieldsOf(c *engine.Change, chosen func(f *engine.FieldChange, place string) bool) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
@@ -332,17 +330,17 @@ func fieldsOf(c *engine.Change, chosen func(f *engine.FieldChange, place string)
 	return out
 }
 
-// touching are the paths of the changed fields that meet a place.
+// touching returns the paths of the changed fields that meet a place.
 func touching(c *engine.Change, p string) []fieldpath.Path {
 	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return meet(place, p) })
 }
 
-// within are the paths of the changed fields that are in a place.
+// within returns the paths of the changed fields within a place.
 func within(c *engine.Change, p string) []fieldpath.Path {
 	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return isWithin(place, p) })
 }
 
-// patterns lists paths for a string about several objects: "spec.containers[*].env[*]".
+// patterns lists paths for a message about several objects: "spec.containers[*].env[*]".
 func patterns(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -352,7 +350,7 @@ func patterns(paths []fieldpath.Path) string {
 	return engine.Few(slices.Compact(out))
 }
 
-// pathNames lists paths for a string: "spec.replicas, spec.paused and 2 more".
+// pathNames lists paths for a message: "spec.replicas, spec.paused and 2 more".
 func pathNames(paths []fieldpath.Path) string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -361,19 +359,19 @@ func pathNames(paths []fieldpath.Path) string {
 	return engine.Few(out)
 }
 
-// valueAt walks down maps; nil where there is nothing.
+// valueAt returns a value in nested maps, or nil.
 func valueAt(object map[string]any, names ...string) any {
-	v, _, _ := unstructured.NestedFieldNoCopy(object, names...) // what is not a map has no fields
+	v, _, _ := unstructured.NestedFieldNoCopy(object, names...) // only maps have fields
 	return v
 }
 
-// valueOf is a value of a type, and the type's zero value where there is none, or one of another type.
+// valueOf returns a value of a type, or the type's zero value.
 func valueOf[T any](object map[string]any, names ...string) T {
 	v, _ := valueAt(object, names...).(T)
 	return v
 }
 
-// numberOf is a value that is a count; fallback stands where there is none.
+// numberOf returns a number, or fallback.
 func numberOf(v any, fallback int64) int64 {
 	switch n := v.(type) {
 	case int64:

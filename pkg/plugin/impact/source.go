@@ -13,18 +13,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The kinds whose objects say where a tool reads its manifests.
+// The kinds whose objects name the source of a tool's manifests.
 const (
 	application   = "Application"
 	kustomization = "Kustomization"
 	helmRelease   = "HelmRelease"
 )
 
-// longestSource is how much of a source is shown, in bytes.
+// longestSource is the maximum length of a source, in bytes.
 const longestSource = 300
 
-// locate has a manager name the directory or chart that its own object says. Where that cannot be read, and
-// it is not clear which one it is, the Source stays. The error is that of the context.
+// locate sets the Source of a manager to the directory or chart that its object names. If that cannot be
+// read, or is ambiguous, the Source stays. The error is the context's.
 func (r *Reviewer) locate(ctx context.Context, m *Manager) error {
 	if r.Reader == nil || len(validation.IsDNS1123Subdomain(m.by.Name)) > 0 ||
 		m.by.Namespace != "" && len(validation.IsDNS1123Label(m.by.Namespace)) > 0 {
@@ -46,7 +46,8 @@ func (r *Reviewer) locate(ctx context.Context, m *Manager) error {
 	return err
 }
 
-// described reads the object that a tool is told with; nil if it cannot be read, or there are several.
+// described returns the object with a key, which may lack the namespace; nil if it cannot be read, or is
+// ambiguous.
 func (r *Reviewer) described(ctx context.Context, key engine.ObjectKey) *unstructured.Unstructured {
 	if key.Namespace != "" {
 		u, err := r.Reader.Get(ctx, key)
@@ -65,7 +66,7 @@ func (r *Reviewer) described(ctx context.Context, key engine.ObjectKey) *unstruc
 	return found
 }
 
-// sourceOf is what the object of a tool says of its source.
+// sourceOf returns the source that the object of a tool names.
 //   - https://argo-cd.readthedocs.io/en/stable/operator-manual/application-specification/
 //   - https://fluxcd.io/flux/components/kustomize/kustomizations/
 //   - https://fluxcd.io/flux/components/helm/helmreleases/
@@ -106,7 +107,7 @@ func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
 		if chart := valueOf[string](spec, "chart", "spec", "chart"); chart != "" {
 			text += " or its chart " + chart
 		}
-		for _, m := range Managed(u) { // it comes from somewhere itself
+		for _, m := range Managed(u) { // the HelmRelease itself may be managed
 			if m.by.Kind == application || m.by.Kind == kustomization {
 				general := m.Source
 				if err := r.locate(ctx, &m); err != nil || m.Source == general {
@@ -120,7 +121,7 @@ func (r *Reviewer) sourceOf(ctx context.Context, key engine.ObjectKey,
 	return "", nil
 }
 
-// referred is the key of what an object of Flux reads its manifests from.
+// referred returns the key of the object from which an object of Flux reads its manifests.
 func referred(u *unstructured.Unstructured, reference map[string]any) engine.ObjectKey {
 	key := engine.ObjectKey{Namespace: u.GetNamespace(), Name: valueOf[string](reference, "name")}
 	if namespace := valueOf[string](reference, "namespace"); namespace != "" {
@@ -130,7 +131,7 @@ func referred(u *unstructured.Unstructured, reference map[string]any) engine.Obj
 	return key
 }
 
-// pathInRepository is "PATH in REPOSITORY", and empty without a repository.
+// pathInRepository returns "PATH in REPOSITORY", or "" without a repository.
 func pathInRepository(path, repository string) string {
 	path = strings.Trim(strings.TrimPrefix(path, "./"), "/")
 	if path == "" || path == "." || repository == "" {
@@ -139,8 +140,8 @@ func pathInRepository(path, repository string) string {
 	return path + " in " + repository
 }
 
-// withoutLogin is the address of a repository without its login and its query, which may have a token; empty
-// where it is not clear what of it is the login. The user of SSH is kept, which is the same for all.
+// withoutLogin returns the address of a repository without its login and its query, which may have a token;
+// empty if the login is ambiguous. SSH keeps its user, which is the same for all.
 func withoutLogin(text string) string {
 	text, _, _ = strings.Cut(text, "?")
 	text, _, _ = strings.Cut(text, "#")

@@ -15,15 +15,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// ClusterRuns are runs that read several clusters, side by side, and are shown as one.
+// ClusterRuns are runs on several clusters, side by side, that are shown as one.
 type ClusterRuns struct {
 	factory *factory.Fleet
 	*factory.FleetRun
-	// Interrupted is that the user stopped the run, and who was waited for.
+	// Interrupted is set if the user stopped the run, and names the unfinished clusters.
 	Interrupted error
 }
 
-// ReadClusters returns the runs on the clusters of flags.
+// ReadClusters returns the runs on the chosen clusters.
 func ReadClusters(w *factory.Fleet, chosen *flags.Contexts,
 	run func(context.Context, *factory.Member, *factory.Factory) (int, error),
 ) *ClusterRuns {
@@ -47,8 +47,8 @@ func ReadClusters(w *factory.Fleet, chosen *flags.Contexts,
 	return &ClusterRuns{factory: w, FleetRun: all}
 }
 
-// RunAll runs all of them, prints what they have to say, and returns the exit code of the whole. What an
-// interrupted run has found can be shown. The error says that there is no object on any cluster.
+// RunAll runs all of them, prints their messages, and returns the common exit code. The results of an
+// interrupted run can be shown. The error says that no cluster has an object.
 func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	r.Gather(ctx)
 	if err := r.factory.TellNotices(r.FleetRun); err != nil {
@@ -59,7 +59,7 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 		if left := r.Unfinished(); len(left) > 0 {
 			r.Interrupted = fmt.Errorf("%w, waiting for %s", r.Interrupted, engine.Few(left))
 		}
-		if !errors.Is(context.Cause(ctx), context.Canceled) { // by the limit of memory
+		if !errors.Is(context.Cause(ctx), context.Canceled) { // the memory limit
 			return process.ExitInterrupted, r.Interrupted
 		}
 		return process.ExitInterrupted, nil
@@ -76,8 +76,8 @@ func (r *ClusterRuns) RunAll(ctx context.Context) (int, error) {
 	return r.code(), nil
 }
 
-// Show prints what was found, and then the event that ends the run. Found is called with each event before.
-// The error is Interrupted where that is set.
+// Show prints the results, each after a call of found, and then the event that ends the run. The error is
+// Interrupted if set.
 func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(output.Event),
 	end output.Event,
 ) error {
@@ -97,7 +97,7 @@ func (r *ClusterRuns) Show(ctx context.Context, p output.Printer, found func(out
 	return errors.Join(r.Interrupted, p.Print(end), p.Close())
 }
 
-// code returns the exit code of the whole: what one cluster lacks leaves it incomplete.
+// code returns the common exit code: one incomplete cluster makes all incomplete.
 func (r *ClusterRuns) code() int {
 	count := map[int]int{}
 	for _, m := range r.Members {
@@ -114,8 +114,7 @@ func (r *ClusterRuns) code() int {
 	return process.ExitOK
 }
 
-// refuseContexts registers --contexts for a command that takes one cluster: to type it is an error that says
-// so.
+// refuseContexts makes --contexts an error of its own on a command for one cluster.
 func refuseContexts(c *cobra.Command) {
 	c.Flags().StringSlice("contexts", nil, "")
 	c.Flags().Lookup("contexts").Hidden = true

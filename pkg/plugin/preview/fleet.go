@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// onClusters adds to options the previews of several clusters, whose plans have files of their own.
+// onClusters adds previews of several clusters to options, each with its own plan.
 func (f *Flags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, request engine.Request,
 	o *Options,
 ) error {
@@ -48,7 +48,8 @@ func (f *Flags) onClusters(c *cobra.Command, w *factory.Fleet, args []string, re
 	return nil
 }
 
-// runClusters evaluates all clusters, prints, and returns the exit code of a preview of all their objects.
+// runClusters evaluates all clusters, prints the results, and returns the exit code of a preview of all
+// objects.
 func (o *Options) runClusters(ctx context.Context) (int, error) {
 	code, err := o.Clusters.RunAll(ctx)
 	if err != nil {
@@ -75,8 +76,7 @@ func (o *Options) runClusters(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// saveRest saves a plan without entries for each cluster of which none was saved: the directory has all of
-// them, with the reason of those that were not evaluated.
+// saveRest saves an empty plan for each cluster without one, with the reason why it was not evaluated.
 func (o *Options) saveRest() error {
 	var errs []error
 	for i, m := range o.Clusters.Members {
@@ -95,8 +95,8 @@ func (o *Options) saveRest() error {
 	return errors.Join(errs...)
 }
 
-// blockedFleet returns why apply-existing would write nothing: that clusters without a plan were not
-// evaluated, or what holds for one.
+// blockedFleet returns why apply-existing would write nothing: clusters without a plan were not evaluated,
+// or the reason of one cluster.
 func (o *Options) blockedFleet() string {
 	if o.Clusters.Interrupted != nil {
 		return "the run was interrupted"

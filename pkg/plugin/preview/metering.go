@@ -12,12 +12,12 @@ import (
 
 // Metering counts a run for --metrics.
 type Metering struct {
-	*metrics.Run        // nil counts nothing
-	File         string // "" where the counts are a part of those of several clusters
+	*metrics.Run        // may be nil
+	File         string // "" if the counts are part of a run on several clusters
 }
 
-// NewMetering starts to count a command's run, if --metrics is set, or a watch, if that or --metrics-listen
-// is; left counts its events that wait, and the objects whose changes are pending or refused.
+// NewMetering starts to count a run for --metrics, or a watch for --metrics-listen too; left returns the
+// number of its waiting events, and of objects whose changes are pending or refused.
 func NewMetering(file, listen string, c *cobra.Command,
 	left func() (waiting, pending, refused int),
 ) Metering {
@@ -30,8 +30,8 @@ func NewMetering(file, listen string, c *cobra.Command,
 	return Metering{Run: metrics.New(c.Name(), process.Release()), File: file}
 }
 
-// Finish writes the metrics, also those of a run that failed, and returns the exit code and
-// error of the run. Metrics that cannot be written leave a run incomplete.
+// Finish writes the metrics, even of a run that failed, and returns the exit code and error of the run.
+// Metrics that cannot be written leave a run incomplete.
 func (m Metering) Finish(code int, err error) (int, error) {
 	var failed error
 	if m.File != "" {
@@ -40,9 +40,9 @@ func (m Metering) Finish(code int, err error) (int, error) {
 	return ExitAfterWriting(code, err, failed)
 }
 
-// ExitAfterWriting returns the exit code and error of a run that ended with a code and an error and then
-// wrote its reports or metrics. Failed is the error of that writing: it leaves the run incomplete, unless
-// nothing was done at all. The code of a run that was interrupted is process.ExitInterrupted.
+// ExitAfterWriting returns the exit code and error of a run that then wrote reports or metrics. An error of
+// that writing, failed, leaves the run incomplete, unless nothing was done at all. The code of an
+// interrupted run is process.ExitInterrupted.
 func ExitAfterWriting(code int, err, failed error) (int, error) {
 	switch {
 	case process.Interrupted(err):
@@ -53,7 +53,7 @@ func ExitAfterWriting(code int, err, failed error) (int, error) {
 	return code, errors.Join(err, failed)
 }
 
-// PrintProblems prints what went wrong besides the objects.
+// PrintProblems prints errors that are not about objects.
 func PrintProblems(p output.Printer, problems []error) error {
 	for _, err := range problems {
 		if err := p.Print(output.Problem{Err: err}); err != nil {

@@ -15,8 +15,8 @@ import (
 // ApplyExisting is the name of the command.
 const ApplyExisting = "apply-existing"
 
-// hints returns the commands that a preview may suggest. They have its arguments and flags;
-// what was read from standard input cannot be read again.
+// hints returns the commands that a preview may suggest, with its arguments and flags; none that would read
+// standard input again.
 func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 	out := &output.HintCollector{Selectors: f.Objects.SelectorFlags()}
 	saved := c.Flags().Changed("save")
@@ -33,20 +33,20 @@ func (f *Flags) hints(c *cobra.Command, args []string) *output.HintCollector {
 		if len(named) == 0 {
 			named = []string{"TYPE/NAME"}
 		}
-		if !f.Contexts.Given() && out.Selectors == "" { // explain is for one cluster, and for what is selected
+		if !f.Contexts.Given() && out.Selectors == "" { // explain is for one cluster, and takes selected objects
 			out.ExplainOne = ExplainCommand(c, []string{"explain"}, named)
 		}
 	}
 	return out
 }
 
-// spent reports whether standard input is read, which cannot be read again.
+// spent reports whether the command reads standard input, which cannot be read again.
 func (f *Flags) spent() bool {
 	return slices.Contains(slices.Concat(f.Policies.Paths, f.Objects.Filenames, f.Objects.World), "-")
 }
 
-// NextCommand returns the apply-existing command that makes the changes of a preview:
-// the same arguments and flags, without those for the output.
+// NextCommand returns the apply-existing command that makes the changes of a preview: the same arguments and
+// flags, except those for the output.
 func NextCommand(preview *cobra.Command, args []string) string {
 	if save := preview.Flag("save"); save != nil && save.Changed {
 		return PlanCommand(preview.Root(), save.Value.String())
@@ -58,8 +58,8 @@ func NextCommand(preview *cobra.Command, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// FixCommand returns the fix command with the policies of a command, for manifests that the user has to name;
-// empty where the policies are not those of files.
+// FixCommand returns the fix command with the policies of a command, for manifests that the user has to
+// name; empty unless the policies are files.
 func FixCommand(c *cobra.Command, policies *flags.Policies) string {
 	if len(policies.Paths) == 0 || policies.FromCluster || slices.Contains(policies.Paths, "-") {
 		return ""
@@ -82,18 +82,17 @@ func ExplainCommand(preview *cobra.Command, command, args []string) string {
 		"output", "query", "template", "report", "write-reports", "exit-code", "save", "explain", "metrics",
 		"quiet", "validate", "max-objects", "percent", "percent-seed", "shard", "watch", "metrics-listen",
 	}
-	if command[0] != preview.Name() { // the others are for one cluster
+	if command[0] != preview.Name() { // explain is for one cluster
 		without = append(without, "contexts", "max-clusters-at-once", "skip-managed")
 	}
 	words = append(words, flags.Typed(preview.Flags(), without...)...)
 	return strings.Join(words, " ")
 }
 
-// PlanCommand returns the apply-existing command for a plan, with the flags that choose a
-// cluster.
+// PlanCommand returns the apply-existing command for a plan, with the flags that choose a cluster.
 func PlanCommand(root *cobra.Command, file string) string {
 	words := []string{root.CommandPath(), ApplyExisting, "--plan", wording.ShellQuote(file)}
-	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // which the plan knows
+	words = append(words, flags.Typed(root.PersistentFlags(), "namespace")...) // the plan has it
 	return strings.Join(words, " ")
 }
 

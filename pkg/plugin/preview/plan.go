@@ -30,7 +30,7 @@ func NewPlanCommand(name string, streams genericiooptions.IOStreams) *cobra.Comm
 	return c
 }
 
-// PlanShowFlags are what a user types after plan show.
+// PlanShowFlags has the flags of plan show.
 type PlanShowFlags struct {
 	Output   flags.Output
 	Report   flags.Report
@@ -94,7 +94,7 @@ func (f *PlanShowFlags) run(c *cobra.Command, file string, streams genericioopti
 		Namespace: p.Choice.Namespace, Operation: string(p.Choice.Operation), Version: p.Version,
 		Time: p.Created.UTC().Format(time.RFC3339),
 	}
-	// a plan has only those that --operation allowed
+	// a plan has only changes that --operation allowed
 	next := &output.HintCollector{Apply: PlanCommand(c.Root(), file), Creates: true}
 	options.Hint = next.Hint
 	printer, err := formats.New(f.Output.Format, options)

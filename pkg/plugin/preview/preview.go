@@ -1,5 +1,5 @@
 // Package preview has the commands that show what policies would change: preview, explain, plan show and
-// summary; and what apply-existing shares with them, which is a preview that writes: several clusters, a
+// summary. It also has what apply-existing, a preview that writes, shares with them: several clusters, a
 // watch, metrics, and the command to type next.
 package preview
 
@@ -29,33 +29,33 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Flags are what a user types after preview.
+// Flags has the flags of preview.
 type Flags struct {
 	flags.Evaluate
 	Output   flags.Output
 	Report   flags.Report
 	Contexts flags.Contexts
 	Explain  bool
-	MustFind bool // finding none of the named objects is an error
+	MustFind bool // it is an error if none of the named objects exists
 	ExitCode bool
-	// SkipManaged leaves out what something else manages.
+	// SkipManaged leaves out managed objects.
 	SkipManaged bool
 	Save        string // the file of a plan
 	Validation  string
 	Watch       flags.Watch
 
-	// Write has the flags of the apply-existing that makes the changes of the plan, after it has asked; nil
-	// for a preview by itself.
+	// Write has the flags of the apply-existing that makes the changes of the plan after a prompt; nil for a
+	// preview.
 	Write *flags.Write
 }
 
-// Options are what a preview needs.
+// Options are the parts of a preview.
 type Options struct {
 	evaluate.Options
 	Metrics  Metering
 	Printer  output.Printer
-	Reports  *formats.Reports // those that Printer writes too
-	Stored   *report.Store    // those in the cluster; nil writes none
+	Reports  *formats.Reports // included in Printer
+	Stored   *report.Store    // reports in the cluster; may be nil
 	Hints    *output.HintCollector
 	ExitCode bool // 1 when something would change
 	Save     *planSaver
@@ -64,14 +64,14 @@ type Options struct {
 	// End removes the temporary files of the run.
 	End func() error
 
-	Clusters *ClusterRuns // of several clusters, to which what is evaluated belongs; nil for one
-	saved    string       // the directory of their plans; empty if there is none
+	Clusters *ClusterRuns // evaluated instead of Options; nil for one cluster
+	saved    string       // the directory of their plans; may be empty
 
-	// What a watch prints later changes with.
+	// A watch prints later changes with these.
 	factory  *factory.Factory
 	format   string
 	printing output.Options
-	// incomplete is called when a rule fails on one.
+	// incomplete is called when a rule fails on such a change.
 	incomplete func()
 }
 
@@ -147,7 +147,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 			# On what kustomize builds
 			%[1]s preview -p policy.yaml -k overlays/prod`, name)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.Watch.On && !f.Contexts.Given() { // with which it is an error
+			if f.Watch.On && !f.Contexts.Given() { // both together are an error
 				return process.Exit(f.watch(c, args))
 			}
 			return process.RunE(c.Context())(f.ToOptions(c, args))
@@ -157,7 +157,6 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	return c
 }
 
-// addFlags registers the flags of preview.
 func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.AddFlags(set)
 	f.AddExpandFlag(set)
@@ -242,7 +241,7 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, error) {
 	return request, nil
 }
 
-// evaluated adds to options what is evaluated.
+// evaluated adds the inputs of the evaluation to options.
 func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, request engine.Request,
 	o *Options,
 ) error {
@@ -265,7 +264,7 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 	}
 	o.Options = *evaluation
 	if o.NotFound = w.Missing(c.Context(), evaluation); o.NotFound != nil {
-		o.Hints.ExplainOne = "" // it would not find them either
+		o.Hints.ExplainOne = "" // it would not find the object either
 	}
 	if f.MustFind {
 		o.NotFound = w.NoObject()
@@ -283,8 +282,8 @@ func (f *Flags) evaluated(c *cobra.Command, w *factory.Factory, args []string, r
 	return nil
 }
 
-// Run evaluates, prints, and returns the exit code. An error means that nothing
-// useful was evaluated, or that the run could not be finished.
+// Run evaluates, prints, and returns the exit code. An error means that nothing useful was evaluated, or
+// that the run broke off.
 func (o *Options) Run(ctx context.Context) (int, error) {
 	run := o.run
 	if o.Clusters != nil {
@@ -294,7 +293,7 @@ func (o *Options) Run(ctx context.Context) (int, error) {
 	return code, errors.Join(err, o.Reports.Discard(), o.End())
 }
 
-// blocked returns why apply-existing would write nothing; empty if it would not.
+// blocked returns why apply-existing would write nothing, or "".
 func (o *Options) blocked(e *evaluate.Run) string {
 	switch {
 	case e.Broken() > 0:
@@ -313,11 +312,11 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	return o.show(ctx, e)
 }
 
-// show evaluates compiled policies and prints what comes of it.
+// show evaluates compiled policies and prints the results.
 func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	o.Hints.Blocked = o.blocked(e)
 	summary, err := e.Each(ctx, func(c *engine.Change) error {
-		if c.Subject.Of != (engine.Maker{}) { // which nothing writes
+		if c.Subject.Of != (engine.Maker{}) { // never written
 			return o.Printer.Print(output.Evaluated{Change: c})
 		}
 		o.Hints.Add(c)
@@ -338,7 +337,7 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	}
 	switch {
 	case err != nil:
-		if m, is := o.Printer.(*factory.Member); is { // which counts what was evaluated
+		if m, is := o.Printer.(*factory.Member); is { // it counts the evaluated objects
 			m.End = output.Summary{Summary: summary}
 		}
 		return process.Ended(err, "preview", summary.Objects, o.Printer)
@@ -369,8 +368,7 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	return process.ExitOK, nil
 }
 
-// checkSave checks --save. As in apply-existing, rules for new objects then run only if
-// --operation asks for it.
+// checkSave checks --save. As in apply-existing, rules for new objects then run only with --operation.
 func (f *Flags) checkSave(request *engine.Request) error {
 	switch {
 	case f.Save == "":
@@ -381,7 +379,7 @@ func (f *Flags) checkSave(request *engine.Request) error {
 		request.Operation = engine.OperationUpdate
 	}
 	if f.Contexts.Given() {
-		return nil // a directory, which onClusters makes
+		return nil // onClusters makes a directory
 	}
 	if err := plan.CheckFile(f.Save); err != nil {
 		return fmt.Errorf("--save: %w", err)
@@ -389,7 +387,7 @@ func (f *Flags) checkSave(request *engine.Request) error {
 	return nil
 }
 
-// validate says who checks the changes. A plan that is reviewed should be one that the server takes.
+// validate sets who checks the changes. A plan that is reviewed should be one that the server accepts.
 func (f *Flags) validate(w *factory.Factory, o *evaluate.Options) {
 	switch {
 	case f.Validation == flags.ValidateServer, f.Validation == "" && f.Save != "":
@@ -404,7 +402,7 @@ func (f *Flags) validate(w *factory.Factory, o *evaluate.Options) {
 	}
 }
 
-// planSaver saves a plan as a file. A nil one saves nothing.
+// planSaver saves a plan as a file. A nil planSaver saves nothing.
 type planSaver struct {
 	plan  plan.Plan
 	path  string
@@ -439,8 +437,8 @@ func (s *planSaver) save(summary evaluation.Summary, r *evaluate.Run, errOut io.
 	return nil
 }
 
-// NewExplainCommand is `explain`: what each rule does with an object, and why. It
-// is a preview of named objects with the reason of every rule.
+// NewExplainCommand is `explain`: what each rule does with an object, and why. It is a preview of named
+// objects with the reason of every rule.
 func NewExplainCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate, Output: flags.NewOutput(formats.Summary), Explain: true, MustFind: true}
 	c := &cobra.Command{

@@ -20,14 +20,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// SummaryFlags are what a user types after summary.
+// SummaryFlags has the flags of summary.
 type SummaryFlags struct {
 	flags.Evaluate
 	Reports string // FORMAT or FORMAT=NAME
 	Output  string
 }
 
-// NewSummaryCommand is `summary`: what the reports in the cluster say.
+// NewSummaryCommand is `summary`: the results in the reports in the cluster.
 func NewSummaryCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := SummaryFlags{Evaluate: evaluate, Reports: "policyreport", Output: formats.Table}
 	f.Objects.AllNamespaces = true
@@ -118,7 +118,7 @@ func (f *SummaryFlags) Run(ctx context.Context) (int, error) {
 	return code, printSummary(redact.NewWriter(f.Streams.Out), s)
 }
 
-// scope returns the namespaces whose reports are read.
+// scope returns the namespaces of the reports.
 func (f *SummaryFlags) scope() (engine.Scope, error) {
 	f.Objects.AllNamespaces = f.Objects.AllNamespaces && f.Objects.Namespaces == nil
 	scope := engine.Scope{

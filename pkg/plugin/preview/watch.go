@@ -33,55 +33,55 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// WatchFormats are the formats of -o that show one change after another.
+// WatchFormats returns the formats of -o that show one change after another.
 func WatchFormats() []string {
 	return []string{formats.Diff, formats.Summary, formats.Name, formats.JSON, formats.YAML}
 }
 
-// Watched is a command that goes on with what changes, with its policies as they are now.
+// Watched is a command that follows changes, with its current policies.
 type Watched struct {
 	Factory *factory.Factory
 	Options *evaluate.Options
 	Run     *evaluate.Run
-	// All evaluates everything, and some what events mean for the rules. A *watch.RetryError of all says that
-	// nothing was written and the server could not be asked.
+	// All evaluates everything, and Some the objects of events. A *watch.RetryError of All says that nothing
+	// was written and the server did not answer.
 	All       func(context.Context) (code int, err error)
 	Some      func(context.Context, *evaluate.Run, Each, []*watch.Event) error
 	followers []*watch.Follower
-	beside    []*watch.Follower // of the policies' parameters, which are a part of them, and of targets
-	awaits    bool              // there is no Run, since the policies name kinds that there are not
+	beside    []*watch.Follower // of the policies' parameters and of targets
+	awaits    bool              // there is no Run, since the policies name unknown kinds
 }
 
-// Each calls emit with what becomes of each object of a run.
+// Each calls emit with the result for each object of a run.
 type Each func(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error)
 
-// Watcher goes on with a command until its context ends.
+// Watcher repeats a command on changes until its context ends.
 type Watcher struct {
-	// Open reads and compiles the policies as they are. It is set before Watch.
+	// Open reads and compiles the current policies. It is set before Watch.
 	Open func() (*Watched, error)
-	// Metering counts the watch. What Open returns may count in it too.
+	// Metering counts the watch. The results of Open may count in it too.
 	Metering Metering
 
-	// Queue has what is to be evaluated.
+	// Queue has the events to be evaluated.
 	Queue watch.Queue
 
-	most    int           // events that are evaluated at once
-	settle  time.Duration // before
+	most    int           // events that are evaluated together
+	settle  time.Duration // before they are
 	errOut  io.Writer
 	whole   atomic.Pointer[error] // why not everything was evaluated
-	left    string                // as it was told last
-	changed chan struct{}         // what policies come from
+	left    string                // as it was printed last
+	changed chan struct{}         // policies or their inputs have changed
 	pace    pace
 	started bool        // everything was evaluated once
-	failed  atomic.Bool // something was not evaluated, or not made
-	awaits  atomic.Bool // policies name a kind that there is not
+	failed  atomic.Bool // something was not evaluated or not written
+	awaits  atomic.Bool // policies name an unknown kind
 
-	// objects and policySources say whether these are watched.
+	// objects and policySources report whether these are watched.
 	objects, policySources watch.Readiness
 }
 
-// NewWatcher returns a watcher for a command and its flags, which evaluates up to most events at once, settle
-// after the first of them.
+// NewWatcher returns a watcher for a command and its flags, which evaluates up to most events together,
+// settle after the first of them.
 func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most int,
 	settle time.Duration,
 ) *Watcher {
@@ -94,18 +94,18 @@ func NewWatcher(c *cobra.Command, evaluate *flags.Evaluate, f *flags.Watch, most
 	return w
 }
 
-// MarkIncomplete notes that something was not evaluated, or not made: the watch ends with
+// MarkIncomplete notes that something was not evaluated or not written: the watch ends with
 // process.ExitIncomplete.
 func (w *Watcher) MarkIncomplete() { w.failed.Store(true) }
 
-// incomplete notes why not everything was evaluated; nil where it was.
+// incomplete notes why not everything was evaluated; nil if it was.
 func (w *Watcher) incomplete(err error) { w.whole.Store(&err) }
 
-// Started reports whether everything was evaluated before, so that the watch goes on whatever happens.
+// Started reports whether everything was evaluated before, so that no error ends the watch.
 func (w *Watcher) Started() bool { return w.started }
 
 // ready returns why the watch is not ready: not everything is watched and evaluated, or changes are to be
-// tried again. A note names those that were refused.
+// retried. A note names refused objects.
 func (w *Watcher) ready() (note string, err error) {
 	pending, refused := w.Queue.Left()
 	if err := cmp.Or(w.policySources.Err(), w.objects.Err(), *w.whole.Load()); err != nil {
@@ -121,10 +121,10 @@ func (w *Watcher) ready() (note string, err error) {
 	return note, nil
 }
 
-// maxNamed is how many of the objects that were refused are named to who asks.
+// maxNamed is the maximum number of refused objects that are named.
 const maxNamed = 100
 
-// leftText says what is left; empty where nothing is.
+// leftText describes pending and refused objects, or is empty.
 func leftText(pending, refused []engine.ObjectKey) string {
 	var parts []string
 	if len(pending) > 0 {
@@ -136,7 +136,7 @@ func leftText(pending, refused []engine.ObjectKey) string {
 	return strings.Join(parts, ", ")
 }
 
-// tellLeft says what is left, where that is something else than before.
+// tellLeft prints what is left if that has changed.
 func (w *Watcher) tellLeft() {
 	text := leftText(w.Queue.Left())
 	if text != w.left {
@@ -145,9 +145,9 @@ func (w *Watcher) tellLeft() {
 	w.left = text
 }
 
-// follow makes the followers of the objects, and lists these. They go on where those before them have ended.
+// follow makes and lists the followers of the objects. They continue where the previous followers ended.
 func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
-	now.followers, now.beside = nil, nil // of an attempt that failed
+	now.followers, now.beside = nil, nil // of a failed attempt
 	if now.Run == nil {
 		w.objects.Track(nil)
 		return nil
@@ -183,12 +183,12 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 	if now.followers, err = w.begin(ctx, all.Objects, w.Queue.Put, nil); err != nil {
 		return err
 	}
-	w.objects.Track(slices.Concat(now.followers, now.beside)) // some in place of others
+	w.objects.Track(slices.Concat(now.followers, now.beside)) // without those that were left out
 	return nil
 }
 
-// begin has followers begin that emit in a way, unless they have one of their own. Those that may not list
-// what they follow are left out where forbidden takes the reason.
+// begin starts followers with emit, unless they have their own. Followers that may not list their resource
+// are left out if forbidden takes the reason.
 func (w *Watcher) begin(ctx context.Context, all []*watch.Follower,
 	emit func(context.Context, *watch.Event) error, forbidden func(error),
 ) ([]*watch.Follower, error) {
@@ -210,7 +210,7 @@ func (w *Watcher) begin(ctx context.Context, all []*watch.Follower,
 	return out, nil
 }
 
-// noteTarget has an object evaluated as one that rules change which others trigger.
+// noteTarget queues an object as a target of rules that others trigger.
 func (w *Watcher) noteTarget(_ context.Context, e *watch.Event) error {
 	if e.Operation != engine.OperationDelete {
 		w.Queue.Later(e.ForTarget())
@@ -225,7 +225,7 @@ func (w *Watcher) Report(err error) {
 	fmt.Fprintf(w.errOut, "error: %v\n", err)
 }
 
-// policies follows what policies come from, from before they are read.
+// policies follows the sources of policies, from before they are read.
 func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
 	followers, err := f.PolicyFollowers(ctx)
 	if err != nil {
@@ -236,7 +236,7 @@ func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
 			p.Emit = w.noteKind
 		}
 	}
-	begun, err := w.begin(ctx, followers, w.noteChange, func(error) {}) // those who read policies report it
+	begun, err := w.begin(ctx, followers, w.noteChange, func(error) {}) // reading policies reports it
 	if err != nil {
 		return err
 	}
@@ -245,11 +245,11 @@ func (w *Watcher) policies(ctx context.Context, f *factory.Factory) error {
 		go p.Run(ctx)
 	}
 	files := watch.Files(f.Files())
-	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // which never fails
+	go files(ctx, func() { _ = w.noteChange(ctx, nil) }) // never fails
 	return nil
 }
 
-// noteKind notes that the kinds of the cluster have changed, where the policies may lack one.
+// noteKind notes a change of the cluster's kinds if the policies lack one.
 func (w *Watcher) noteKind(ctx context.Context, e *watch.Event) error {
 	if !w.awaits.Load() {
 		return nil
@@ -262,30 +262,30 @@ func (w *Watcher) noteKind(ctx context.Context, e *watch.Event) error {
 	return w.noteChange(ctx, e)
 }
 
-// servedAfter is how long after its definition a kind is served at the latest, on a server that is busy.
+// servedAfter is how long a busy server may take to serve a new kind.
 const servedAfter = 10 * time.Second
 
-// noteChange notes that policies, or what they come from, have changed. It implements the Emit of a follower.
+// noteChange notes a change of policies or their inputs. It implements the Emit of a follower.
 func (w *Watcher) noteChange(context.Context, *watch.Event) error {
 	select {
 	case w.changed <- struct{}{}:
-	default: // one is noted already
+	default: // already noted
 	}
 	return nil
 }
 
-// retry has everything read and evaluated again, as after a change of policies.
+// retry makes the watch read and evaluate everything again, as after a change of policies.
 func (w *Watcher) retry() { _ = w.noteChange(context.Background(), nil) }
 
-// pace is how fast changes of policies are followed: more and more slowly where each comes right after
-// everything was evaluated, as one does that the run makes itself.
+// pace slows down repeated changes of policies that come right after an evaluation, as those that the run
+// makes itself do.
 type pace struct {
 	delay time.Duration
 	since time.Time // everything was evaluated
 }
 
-// The bounds of a pace: how long several changes are waited for, and how long at most; and how soon after an
-// evaluation a change may be its own.
+// The delay after a change, in which others may follow, its maximum, and how soon after an evaluation a
+// change may be the run's own.
 const (
 	minPace = time.Second
 	maxPace = time.Minute
@@ -302,7 +302,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	return cluster.Pause(ctx, p.delay)
 }
 
-// next waits until policies have changed, and can be used. It is nil when the context ends.
+// next waits until policies have changed and compile. It returns nil when the context ends.
 func (w *Watcher) next(ctx context.Context) *Watched {
 	for {
 		select {
@@ -310,7 +310,7 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 			return nil
 		case <-w.changed:
 		}
-		if !w.pace.wait(ctx) { // several are often changed together
+		if !w.pace.wait(ctx) { // several often change together
 			return nil
 		}
 		select {
@@ -336,19 +336,19 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 	}
 }
 
-// nothing reports why there is nothing to evaluate, and returns that.
+// nothing reports why there is nothing to evaluate, and returns an idle Watched.
 func (w *Watcher) nothing(now *Watched, why error) *Watched {
 	w.Report(why)
 	all := func(context.Context) (int, error) { return process.ExitOK, nil }
 	return &Watched{All: all, awaits: now.awaitsKinds()}
 }
 
-// awaitsKinds reports whether policies name kinds that there are not.
+// awaitsKinds reports whether policies name unknown kinds.
 func (now *Watched) awaitsKinds() bool {
 	return now != nil && (now.awaits || now.Run != nil && now.Run.Awaited() > 0)
 }
 
-// Run evaluates everything, and then each change until the context ends. When policies change, it begins
+// Run evaluates everything, and then each change until the context ends. When policies change, it starts
 // again.
 func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 	var before *Watched
@@ -366,8 +366,7 @@ func (w *Watcher) Run(ctx context.Context, now *Watched) (code int, err error) {
 	}
 }
 
-// generation is Run for policies as they are. It returns those that take their place; nil where the context
-// ended.
+// generation is Run for the current policies. It returns their successors; nil when the context ended.
 func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *Watched, code int, err error) {
 	for err := w.follow(ctx, now, before); err != nil; err = w.follow(ctx, now, before) {
 		if !cluster.Uncertain(ctx, err) {
@@ -422,7 +421,7 @@ func (w *Watcher) generation(ctx context.Context, now, before *Watched) (next *W
 	return next, process.ExitOK, nil
 }
 
-// announce says that the first run is over, and what is watched.
+// announce prints that the first run has ended, and what is watched.
 func (w *Watcher) announce(now *Watched) {
 	if now.Run == nil || now.Options.Quiet {
 		return
@@ -434,7 +433,7 @@ func (w *Watcher) announce(now *Watched) {
 	fmt.Fprintf(w.errOut, "Watching %s. Interrupt to end.\n", engine.Few(engine.Distinct(kinds)))
 }
 
-// evaluate evaluates events, for a watch.Loop.
+// evaluate evaluates events for a watch.Loop.
 func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Event) error {
 	if now.Run == nil {
 		return nil
@@ -465,7 +464,7 @@ func (w *Watcher) evaluate(ctx context.Context, now *Watched, events []*watch.Ev
 	return err
 }
 
-// renew returns the events that are still to be evaluated, as their objects are now.
+// renew returns the events that still need an evaluation, with the current state of their objects.
 func (w *Watcher) renew(ctx context.Context, now *Watched, events []*watch.Event) ([]*watch.Event, error) {
 	var out, rest []*watch.Event
 	for _, e := range events {
@@ -486,9 +485,9 @@ func (w *Watcher) renew(ctx context.Context, now *Watched, events []*watch.Event
 	return out, nil
 }
 
-// EventChanges are the changes that rules make because of events.
+// EventChanges are the changes that events cause.
 type EventChanges struct {
-	Changes []*engine.Change // those that are worth showing
+	Changes []*engine.Change // that are listed
 	summary evaluation.Summary
 }
 
@@ -497,8 +496,8 @@ func (a *EventChanges) Incomplete() bool {
 	return slices.ContainsFunc(a.Changes, func(c *engine.Change) bool { return c.Incomplete() })
 }
 
-// EvaluateEvents evaluates a run over the objects of events, and returns the changes that are listed. The
-// error is a *watch.RetryError where the server could not be asked.
+// EvaluateEvents evaluates the objects of events, and returns the changes that are listed. The error is a
+// *watch.RetryError if the server did not answer.
 func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run,
 	each Each,
 ) (EventChanges, error) {
@@ -527,7 +526,7 @@ func EvaluateEvents(ctx context.Context, client *cluster.Client, e *evaluate.Run
 	return out, Retryable(ctx, err)
 }
 
-// Retryable makes a *watch.RetryError of an error that says that the server could not be asked.
+// Retryable returns a *watch.RetryError for an error that says that the server did not answer.
 func Retryable(ctx context.Context, err error) error {
 	if cluster.Uncertain(ctx, err) {
 		return &watch.RetryError{Err: err}
@@ -535,14 +534,14 @@ func Retryable(ctx context.Context, err error) error {
 	return err
 }
 
-// answers reports whether the server answers at all: a rule may also ask others, which do not.
+// answers reports whether the server answers: a rule may also call other services.
 func answers(ctx context.Context, client *cluster.Client) bool {
 	_, err := client.Get(ctx,
 		engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: "default"})
 	return !cluster.Uncertain(ctx, err)
 }
 
-// PrintHeading is the line above what events cause, for people.
+// PrintHeading prints the line above the changes of events, for people.
 func PrintHeading(out io.Writer, events []*watch.Event) error {
 	for _, e := range events {
 		if _, err := fmt.Fprintln(out, redact.EscapeLine(fmt.Sprintf("== %s %s (%s)", e.Operation, e.Key,
@@ -553,7 +552,7 @@ func PrintHeading(out io.Writer, events []*watch.Event) error {
 	return nil
 }
 
-// watch is a preview that goes on.
+// watch runs preview --watch.
 func (f *Flags) watch(c *cobra.Command, args []string) (code int, err error) {
 	if _, err := f.check(c); err != nil {
 		return process.ExitNothing, err
@@ -580,7 +579,7 @@ func (f *Flags) watch(c *cobra.Command, args []string) (code int, err error) {
 	return code, err
 }
 
-// Watch follows what policies come from, reads them, and runs until the context ends.
+// Watch follows the sources of policies, reads these, and runs until the context ends.
 func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch) (code int, err error) {
 	with, err := factory.Open(e, false, false)
 	if err != nil {
@@ -610,10 +609,10 @@ func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch) (co
 	return w.Run(c.Context(), now)
 }
 
-// watched compiles the policies of a preview that goes on.
+// watched compiles the policies of a watch.
 func (o *Options) watched() (*Watched, error) {
 	now := &Watched{Factory: o.factory, Options: &o.Options, Some: o.showEvents}
-	o.NotFound = nil // it may come
+	o.NotFound = nil // it may be created later
 	var err error
 	now.Run, err = o.Compile()
 	now.All = func(ctx context.Context) (int, error) {
@@ -623,7 +622,7 @@ func (o *Options) watched() (*Watched, error) {
 	return now, err
 }
 
-// showEvents shows what an event would change.
+// showEvents shows what events would change.
 func (o *Options) showEvents(ctx context.Context, e *evaluate.Run, each Each, events []*watch.Event) error {
 	got, err := EvaluateEvents(ctx, o.factory.Client, e, each)
 	if err != nil || len(got.Changes) == 0 {

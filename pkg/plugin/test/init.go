@@ -21,14 +21,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// initial is a test that is written from what policies do to objects.
+// initial writes a test of what policies do to objects now.
 type initial struct {
 	*Options
 	directory         string
 	policies, objects []string // as the user typed them
 	results           []any
 	wanted            map[string][]*unstructured.Unstructured // by file
-	left              int                                     // objects that hold what was made of Secrets
+	left              int                                     // objects with values derived from Secrets
 	several           bool
 }
 
@@ -131,7 +131,7 @@ func (in *initial) rule(s *suite, run *run, ref engine.RuleRef) {
 	}
 }
 
-// file is the name of the file of the wanted objects of a policy.
+// file returns the name of the file of a policy's wanted objects.
 func (in *initial) file(ref engine.RuleRef) string {
 	if !in.several {
 		return "patched.yaml"
@@ -149,7 +149,7 @@ func (in *initial) want(ref engine.RuleRef, u *unstructured.Unstructured) {
 	}
 }
 
-// write writes the files, none of which may be there.
+// write writes the files, none of which may exist.
 func (in *initial) write(t *document) error {
 	relative := func(paths []string) (out []any) {
 		for _, path := range paths {

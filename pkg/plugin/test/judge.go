@@ -18,16 +18,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// judge compares what the results of a test want with what came of its runs, by operation.
+// judge compares the results of a test with its runs, by operation.
 type judge struct {
 	*suite
 	runs map[engine.Operation]*run
 	out  []output.Tested
-	// wantedBy has the documents of objects that are the one thing for which a result fails, by its Difference.
+	// wantedBy has the documents of wanted objects that are the only reason of a failure, by its Difference.
 	wantedBy map[*engine.Change]*engine.Document
 }
 
-// add adds what came of a result.
+// add adds the outcome of a result.
 func (j *judge) add(r *result, t output.Tested) {
 	t.Test, t.Origin, t.Wanted = j.name, r.origin(), r.want
 	if t.Rule == (engine.RuleRef{}) {
@@ -73,13 +73,13 @@ func (j *judge) result(ctx context.Context, r *result) {
 	before, named := len(j.out)-len(missing), len(r.names)+len(r.specs) > 0
 	for _, keys := range groups {
 		first := len(j.out)
-		var others []output.Tested // that the rule does not match
+		var others []output.Tested // of rules that do not match
 		for _, key := range keys {
 			if none := (&check{j, r, j.runs[r.operation], stand}).object(ctx, key); none != nil {
 				others = append(others, *none)
 			}
 		}
-		if r.want == "skip" || named && len(j.out) == first { // of several objects of a name, one is enough
+		if r.want == "skip" || named && len(j.out) == first { // one of several objects of a name is enough
 			for _, none := range others {
 				j.add(r, none)
 			}
@@ -105,7 +105,8 @@ func (j *judge) isBroken(policy string, stand *standing) bool {
 	return j.broken[policy] || found && j.broken[name]
 }
 
-// notOurs says why a result is of a rule that does not mutate; empty if it does, or there is no such policy.
+// notOurs says why a result is for a rule that does not mutate; empty if it does, or there is no such
+// policy.
 func (s *suite) notOurs(r *result) string {
 	if r.other != "" {
 		return r.other
@@ -145,12 +146,12 @@ func (s *suite) notOurs(r *result) string {
 	return ""
 }
 
-// written is the name of the rule that one of autogen is derived from.
+// written returns the name of the rule that an autogen rule is derived from.
 func written(rule string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(rule, "autogen-"), "cronjob-")
 }
 
-// lacks says that the policy has no rule of the name that a result has; empty if it has one.
+// lacks says that the policy has no rule with the name in a result; empty if it has.
 func (j *judge) lacks(r *result) string {
 	var names []string
 	for _, d := range j.policies {
@@ -164,7 +165,7 @@ func (j *judge) lacks(r *result) string {
 	return fmt.Sprintf("the policy has no rule %s that mutates", r.rule) + didYouMean(r.rule, names)
 }
 
-// didYouMean asks for the nearest of some names; empty where none is near.
+// didYouMean suggests the nearest of some names, if any.
 func didYouMean(name string, among []string) string {
 	if meant := engine.Nearest(name, slices.Values(among)); meant != "" {
 		return fmt.Sprintf("; did you mean %s?", meant)
@@ -172,8 +173,8 @@ func didYouMean(name string, among []string) string {
 	return ""
 }
 
-// objectsOf returns the objects that a result is about: those of each name, or all; of its kind, if some are.
-// Missing says which of those that it names are not there.
+// objectsOf returns the objects that a result is about: those of each name, or all; if possible of its kind.
+// Missing describes the named objects that do not exist.
 func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []string) {
 	all := j.named
 	kind := r.kind[strings.LastIndexByte(r.kind, '/')+1:]
@@ -223,15 +224,15 @@ func (j *judge) objectsOf(r *result) (groups [][]engine.ObjectKey, missing []str
 	return groups, missing
 }
 
-// check is a result, and what is tested for it.
+// check is a result with what is tested for it.
 type check struct {
 	*judge
 	want  *result
 	run   *run
-	stand *standing // nil for the policy that it names
+	stand *standing // nil for the policy itself
 }
 
-// object judges a result on one object. It returns what there is to say where no rule matches it; else nil.
+// object judges a result on one object. It returns the outcome if no rule matches the object, else nil.
 func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested {
 	r, ofPolicy := c.want, isPolicy(c.want.policy)
 	if c.stand != nil {
@@ -245,9 +246,9 @@ func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested
 	}) {
 		rule := step.Rule
 		rule.Via = ""
-		if rule.Dialect != kyvernoRules { // of which a policy has one result
+		if rule.Dialect != kyvernoRules { // these policies have one result
 			rule.Rule = ""
-			if c.stand != nil { // together they do what the rule does
+			if c.stand != nil { // together they replace the rule
 				rule = engine.RuleRef{Dialect: rule.Dialect}
 			}
 		}
@@ -283,23 +284,23 @@ func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested
 	return nil
 }
 
-// aboutKinds reports whether a rule does not match because of the kind of the object, which says little of
-// the rules of autogen.
+// aboutKinds reports whether a rule does not match because of the object's kind, which says little about
+// autogen rules.
 func aboutKinds(s *engine.Step) bool {
 	return s.Err == nil || strings.HasPrefix(s.Err.Error(), "kinds:")
 }
 
-// kyvernoRules is the language whose policies have rules with results of their own.
+// kyvernoRules is the language in which each rule has its own result.
 const kyvernoRules = "kyverno"
 
-// wants reports whether a result is about a rule, or one that is derived from it. Rules of other languages
-// have no names.
+// wants reports whether a result is about a rule, or a rule derived from it. Rules of other languages have
+// no names.
 func wants(r *result, ref engine.RuleRef) bool {
 	return r.rule == "" || ref.Dialect != kyvernoRules ||
 		slices.Contains([]string{r.rule, "autogen-" + r.rule, "autogen-cronjob-" + r.rule}, ref.Rule)
 }
 
-// order lists outcomes: of a rule that had several on one object, the first of them counts.
+// order lists outcomes, the worst first: the worst one counts.
 //
 //nolint:gochecknoglobals // an immutable table
 var order = []engine.Outcome{
@@ -317,8 +318,8 @@ func worst(steps []engine.Step) *engine.Step {
 	return out
 }
 
-// status is what Kyverno calls an outcome. A policy in CEL that finds nothing to change has passed, and a
-// rule of a ClusterPolicy was skipped; so is what stands in for one.
+// status returns Kyverno's word for an outcome. If there is nothing to change, a CEL policy passes, and a
+// rule of a ClusterPolicy, or its stand-in, is skipped.
 func status(s *engine.Step, stand *standing) string {
 	switch s.Outcome {
 	case engine.Changed:
@@ -338,7 +339,7 @@ func status(s *engine.Step, stand *standing) string {
 	return "skip"
 }
 
-// reason says why a rule did not act.
+// reason returns why a rule did not act.
 func reason(s *engine.Step) string {
 	switch {
 	case s.Outcome == engine.Changed || s.Err == nil:
@@ -349,7 +350,7 @@ func reason(s *engine.Step) string {
 	return s.Err.Error()
 }
 
-// compare judges a rule on an object: by its status, and by the object that came out.
+// compare judges a rule on an object by its status and by the resulting object.
 func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step) {
 	r, stand := c.want, c.stand
 	switch {
@@ -397,10 +398,10 @@ func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step
 	c.difference(ctx, t, wanted, got)
 }
 
-// nameOf is the name of an object, or the beginning of the one that a server would make.
+// nameOf returns the name of an object, or the prefix of the name that a server would make.
 func nameOf(u *unstructured.Unstructured) string { return cmp.Or(u.GetName(), u.GetGenerateName()) }
 
-// wanted finds the wanted object; nil if the file has none.
+// wanted returns the wanted object in the file, or nil.
 func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Document {
 	for _, d := range j.patched[r.patched.text] {
 		u := d.Object()
@@ -413,8 +414,8 @@ func (j *judge) wanted(r *result, got *unstructured.Unstructured) *engine.Docume
 	return nil
 }
 
-// difference compares an object with the wanted one, as Kyverno's command does: nulls, empty mappings and
-// empty lists count for nothing.
+// difference compares an object with the wanted one as Kyverno's command does: without nulls, empty mappings
+// and empty lists.
 func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine.Document,
 	got *unstructured.Unstructured,
 ) {
@@ -423,7 +424,7 @@ func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine
 	is := tidied(got)
 	typ := diff.TypeOf(ctx, c.objects, got.GroupVersionKind())
 	fields := diff.Compare(want.Object, is.Object, typ)
-	if c.stand != nil { // as compare does
+	if c.stand != nil { // as in compare
 		fields = slices.DeleteFunc(fields, func(f engine.FieldChange) bool {
 			return f.Kind == engine.Moved && !orderCounts(f.Path)
 		})
@@ -453,14 +454,14 @@ func (c *check) difference(ctx context.Context, t *output.Tested, wanted *engine
 	}
 }
 
-// orderCounts reports whether an element of a list that has keys does something else at another place.
+// orderCounts reports whether the position of an element in a keyed list matters.
 func orderCounts(p fieldpath.Path) bool {
 	return slices.ContainsFunc(p, func(e fieldpath.PathElement) bool {
 		return e.FieldName != nil && (*e.FieldName == "env" || *e.FieldName == "initContainers")
 	})
 }
 
-// tidied is an object without nulls, empty mappings and empty lists, in memory of its own.
+// tidied returns a copy of an object without nulls, empty mappings and empty lists.
 func tidied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object, _ := tidy(u.Object).(map[string]any) // it has a kind
 	return &unstructured.Unstructured{Object: object}

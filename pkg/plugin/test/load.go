@@ -23,8 +23,8 @@ type suite struct {
 	*document
 	options  *evaluate.Options
 	policies []engine.Document
-	inputs   []engine.Document // that policies read besides themselves
-	other    []engine.Document // beside the policies, of kinds that do not mutate
+	inputs   []engine.Document // of the policies
+	other    []engine.Document // next to the policies, of kinds that do not mutate
 	objects  *snapshot.Snapshot
 	named    []engine.ObjectKey // the objects and the targets
 	broken   map[string]bool    // names of policies that do not compile
@@ -33,11 +33,10 @@ type suite struct {
 	request  engine.Request
 	errs     []error
 	values   []engine.Document
-	with     *standIns // nil for the policies of the test
+	with     *standIns // nil without --with
 }
 
-// files reads the documents of files that a test names, and collects errors: what cannot be read, and what is
-// there twice.
+// files reads the documents of files that a test names, and collects errors, also for duplicates.
 func (s *suite) files(ctx context.Context, places []place, implied string) (out []engine.Document) {
 	first := map[engine.ObjectKey]string{}
 	for _, p := range places {
@@ -73,7 +72,7 @@ func (s *suite) files(ctx context.Context, places []place, implied string) (out 
 	return out
 }
 
-// file reads the one document of a file, of a kind of Kyverno's command, which may be left out.
+// file reads a file with one document of a kind of Kyverno's command; nil without a path.
 func (s *suite) file(ctx context.Context, p place, want string) *engine.Document {
 	if p.text == "" {
 		return nil
@@ -113,8 +112,8 @@ func open(ctx context.Context, t *document, o *evaluate.Options, with *standIns)
 	return s
 }
 
-// load reads what else a test names, and compiles the policies. What is wrong is in errs: nothing of the test
-// can be run without objects, and nothing of a policy that is broken.
+// load reads everything else that a test names, and compiles the policies. Errors are in errs; objects is
+// nil if nothing can be run.
 func (s *suite) load(ctx context.Context) {
 	t, o := s.document, s.options
 	s.inputs = append(s.inputs, s.files(ctx, t.exceptions, "")...)
@@ -160,17 +159,17 @@ func (s *suite) load(ctx context.Context) {
 	s.programs = s.compile(s.values)
 }
 
-// defaultNamespace is that of objects of files that name none.
+// defaultNamespace is the namespace of objects in files that name none.
 const defaultNamespace = "default"
 
-// languages lists the languages in the order in which Kyverno's command evaluates policies, and those that it
-// does not know after them.
+// languages are in the order in which Kyverno's command evaluates policies; languages that it does not know
+// follow.
 //
 //nolint:gochecknoglobals // an immutable table
 var languages = []string{"kyverno", "admissionpolicy", "mutatingpolicy"}
 
-// compile compiles the policies, each by itself and in the order of Kyverno's command; Gatekeeper's
-// together, since they are evaluated until nothing changes.
+// compile compiles the policies one by one, in the order of Kyverno's command; Gatekeeper's together, since
+// they are evaluated until nothing changes.
 func (s *suite) compile(values []engine.Document) (out []engine.Program) {
 	var sets [][]engine.Document
 	inputs := slices.Concat(s.inputs, values)
@@ -216,14 +215,14 @@ func (s *suite) compile(values []engine.Document) (out []engine.Program) {
 	return out
 }
 
-// report adds an error that is not there yet.
+// report adds an error, once.
 func (s *suite) report(err error) {
 	if !slices.ContainsFunc(s.errs, func(known error) bool { return known.Error() == err.Error() }) {
 		s.errs = append(s.errs, err)
 	}
 }
 
-// readValues reads the values of the test: those inside it come before those of a file.
+// readValues reads the values of the test; its own override those of a file.
 func (s *suite) readValues(ctx context.Context) {
 	fields := s.document.values
 	if entries, ok := fields["globalContextEntries"].([]any); ok {
@@ -253,7 +252,7 @@ func (s *suite) readValues(ctx context.Context) {
 		case "":
 		case string(engine.OperationUpdate), string(engine.OperationDelete), string(engine.OperationCreate):
 			s.request.Operation = engine.Operation(operation)
-		case "CONNECT": // which Kyverno's command does not simulate either
+		case "CONNECT": // Kyverno's command does not simulate it either
 		default:
 			s.errs = append(s.errs, fmt.Errorf("%s: globalValues: %s must be CREATE, UPDATE, DELETE or CONNECT, not %q", d.Origin, operationValue, operation))
 		}
@@ -269,8 +268,7 @@ func (s *suite) lineOf(field string) int {
 	return s.Line(field)
 }
 
-// entries returns the entries of a global context with the objects that they list, or that are in files, as
-// their data.
+// entries returns the entries of a global context, with their listed objects or files as data.
 func (s *suite) entries(ctx context.Context, entries []any) []any {
 	out := slices.Clone(entries)
 	for i := range out {
@@ -302,7 +300,7 @@ func (s *suite) entries(ctx context.Context, entries []any) []any {
 	return out
 }
 
-// clusterObjects are the objects beside those of the test, in the files for them.
+// clusterObjects returns the objects besides those of the test, in the files for them.
 func (s *suite) clusterObjects(ctx context.Context) (out []engine.Document) {
 	add := func(d *engine.Document) {
 		if d == nil {
@@ -326,7 +324,7 @@ func (s *suite) clusterObjects(ctx context.Context) (out []engine.Document) {
 	return out
 }
 
-// bindings sets the user of the request, and returns the bindings that give it the roles that it has.
+// bindings sets the user of the request, and returns the bindings of its roles.
 func (s *suite) bindings(ctx context.Context) (out []engine.Document) {
 	d := s.file(ctx, s.user, "UserInfo")
 	if d == nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/factory"
 )
 
-// run is what the policies of a test do to all of its objects, in a request of one operation.
+// run is the result of a test's policies on all of its objects, in requests of one operation.
 type run struct {
 	changes map[engine.ObjectKey]*engine.Change
-	caused  map[engine.ObjectKey][]engine.Step // what rules do to other objects, by their triggers
+	caused  map[engine.ObjectKey][]engine.Step // changes of other objects, by their triggers
 }
 
-// evaluate runs the policies over the objects, as an admission of each with this operation. One that a result
-// names comes before that of values.
+// evaluate runs the policies over the objects, as an admission of each with this operation, which overrides
+// that of values.
 func (s *suite) evaluate(ctx context.Context, w *factory.Factory, operation engine.Operation) (*run, error) {
 	o, programs := *s.options, s.programs
 	if o.Request = s.request; operation != "" {
@@ -43,7 +43,7 @@ func (s *suite) evaluate(ctx context.Context, w *factory.Factory, operation engi
 	return out, e.Run(ctx, o.Objects, func(c *engine.Change) error {
 		out.changes[c.Subject.Named()] = c
 		if c.Subject.Of != (engine.Maker{}) && !slices.Contains(s.named, c.Subject) {
-			s.named = append(s.named, c.Subject) // which results name by its workload
+			s.named = append(s.named, c.Subject) // results name it by its workload
 		}
 		for _, step := range c.Steps {
 			if trigger := step.Trigger.Named(); trigger.Name != "" && trigger != c.Subject.Named() {
@@ -54,7 +54,7 @@ func (s *suite) evaluate(ctx context.Context, w *factory.Factory, operation engi
 	})
 }
 
-// withoutOperation returns values without that of the operation, and reports whether there was one.
+// withoutOperation returns values without the operation, and reports whether there was one.
 func withoutOperation(values []engine.Document) ([]engine.Document, bool) {
 	changed := false
 	var without func(any) any
@@ -87,8 +87,8 @@ func withoutOperation(values []engine.Document) ([]engine.Document, bool) {
 	return out, changed
 }
 
-// steps are those of a policy on an object, in the first round of the admission: Kyverno's command has no
-// other.
+// steps returns the steps of a policy on an object in the first round of the admission; Kyverno's command
+// has no other.
 func (r *run) steps(key engine.ObjectKey, is func(engine.RuleRef) bool) (out []engine.Step) {
 	if c := r.changes[key.Named()]; c != nil {
 		for _, step := range c.Steps {
@@ -105,8 +105,8 @@ func (r *run) steps(key engine.ObjectKey, is func(engine.RuleRef) bool) (out []e
 	return out
 }
 
-// after is an object after the last rule of a policy, and of those before it; nil if there is no such object.
-// The policies of a language that Kyverno's command does not know are evaluated together.
+// after returns an object after the last rule of a policy and all before it; nil without the object.
+// Policies of a language that Kyverno's command does not know are evaluated together.
 func (r *run) after(key engine.ObjectKey, language string,
 	isOne func(engine.RuleRef) bool,
 ) *unstructured.Unstructured {
@@ -129,7 +129,7 @@ func (r *run) after(key engine.ObjectKey, language string,
 	return out
 }
 
-// isPolicy returns a function that reports whether a rule is one of a policy: NAME, or NAMESPACE/NAME.
+// isPolicy returns a function that reports whether a rule belongs to a policy: NAME, or NAMESPACE/NAME.
 func isPolicy(name string) func(engine.RuleRef) bool {
 	return func(r engine.RuleRef) bool {
 		return r.Policy == name || strings.HasSuffix(r.Policy, "/"+name) ||

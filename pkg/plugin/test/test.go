@@ -1,5 +1,5 @@
-// Package test is the command test, which runs the tests that policies have: those of Kyverno's command, for
-// policies of all languages.
+// Package test is the command test, which runs the tests of policies: in the format of Kyverno's command,
+// for policies of all languages.
 package test
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write"
 )
 
-// Flags are what a user types after test.
+// Flags has the flags of test.
 type Flags struct {
 	flags.Evaluate
 	FileName string
@@ -38,18 +38,18 @@ type Flags struct {
 	Report   flags.Report
 }
 
-// Options are what a run of tests needs.
+// Options are the parts of a run of tests.
 type Options struct {
 	Printer output.Printer
-	Reports *formats.Reports // those that Printer writes too
+	Reports *formats.Reports // included in Printer
 
 	factory *factory.Factory
 	paths   []string
 	name    string
-	chosen  *regexp.Regexp // nil chooses all
-	with    *standIns      // nil for the policies of the tests
+	chosen  *regexp.Regexp // nil for all
+	with    *standIns      // nil without --with
 	updates bool           // writes wanted objects
-	secrets bool           // also those of Secrets
+	secrets bool           // even those of Secrets
 	writing sync.Mutex     // of files
 	first   *initial       // the test to write; nil runs tests
 }
@@ -167,10 +167,9 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	return o, nil
 }
 
-// errNoTest ends a run that found no test.
 var errNoTest = errors.New("there is no test")
 
-// Run runs the tests, prints what came of them, and returns the exit code.
+// Run runs the tests, prints the results, and returns the exit code.
 func (o *Options) Run(ctx context.Context) (int, error) {
 	run := o.run
 	if o.first != nil {
@@ -212,7 +211,7 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	return code(&total, o.chosen != nil)
 }
 
-// print prints what came of the tests of a file, and counts it.
+// print prints and counts the results of a file.
 func (o *Options) print(found outcome, total *output.Tests) error {
 	total.Tests += found.tests
 	for _, problem := range found.errs {
@@ -227,7 +226,7 @@ func (o *Options) print(found outcome, total *output.Tests) error {
 	return err
 }
 
-// code returns the exit code of tests that were run.
+// code returns the exit code of tests.
 func code(t *output.Tests, chosen bool) (int, error) {
 	switch tested := t.Results[output.TestPassed] + t.Results[output.TestFailed]; {
 	case t.Problems+t.Results[output.NotRun] > 0:
@@ -242,15 +241,15 @@ func code(t *output.Tests, chosen bool) (int, error) {
 	return process.ExitOK, nil
 }
 
-// outcome is what came of the tests of a file.
+// outcome has the results of the tests of a file.
 type outcome struct {
 	tests   int
 	results []output.Tested
 	errs    []error
 }
 
-// chooses reports whether --run chooses what has a title in a test of a file. Of a test that cannot be run,
-// it chooses by the policies and rules.
+// chooses reports whether --run selects a title in a test of a file. A test that cannot be run is selected
+// by its policies and rules.
 func (o *Options) chooses(path, test, title string) bool {
 	return o.chosen == nil || o.chosen.MatchString(path+" "+test+": "+title)
 }
@@ -278,7 +277,7 @@ func (o *Options) file(ctx context.Context, path string) (out outcome, err error
 	return out, ctx.Err()
 }
 
-// document runs one test of a file. The last error ends the run; those before it are of the test.
+// document runs one test of a file. The last error ends the run; the others belong to the test.
 func (o *Options) document(ctx context.Context, path string, t *document) ([]output.Tested, []error, error) {
 	s := open(ctx, t, o.factory.Options(engine.Request{}), o.with)
 	if len(t.results) == 0 && t.checks == nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output"
 )
 
-// update has the results that fail for their wanted object alone pass, by writing the object that came out in
-// its place.
+// update makes results pass that fail only for their wanted object, by writing the actual object instead.
 func (o *Options) update(ctx context.Context, results []output.Tested,
 	wanted map[*engine.Change]*engine.Document,
 ) {
@@ -40,8 +39,8 @@ func (o *Options) update(ctx context.Context, results []output.Tested,
 	}
 }
 
-// rewrite writes a change of a document into its file, and keeps all other bytes of it. It reports whether
-// there was something to write: another result may have done so.
+// rewrite writes a change of a document into its file, and keeps all other bytes. It reports false if
+// another result has already written it.
 func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Change) (bool, error) {
 	if !o.secrets && (c.Shown != nil || engine.IsSecret(c.After)) {
 		return false, errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
@@ -65,7 +64,7 @@ func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Cha
 		documents[i] = edit.Document{Before: at.Object().Object, After: at.Object().Object}
 		switch {
 		case at.Key.Named() != d.Key.Named():
-		case diff.Same(at.Object().Object, after): // as another result has it
+		case diff.Same(at.Object().Object, after): // written for another result
 			return false, nil
 		case diff.Same(at.Object().Object, d.Object().Object):
 			documents[i].After, found = after, true

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
-// standIns are the policies that are tested in the place of those that tests name.
+// standIns are the policies of --with, which are tested instead of those that tests name.
 type standIns struct{ policies, inputs []engine.Document }
 
 // loadWith reads the policies of --with.
@@ -56,11 +56,11 @@ func (w *standIns) of(d engine.Document) (out []engine.Document) {
 	return out
 }
 
-// derivedPart is what convert appends to the name of a policy for what is derived from its Pod rules, and for
-// further targets.
+// derivedPart matches the suffix that convert appends to the name of a policy for rules derived from its Pod
+// rules, and for further targets.
 var derivedPart = regexp.MustCompile(`^(-controllers|-(daemonsets|deployments|jobs|replicasets|replicationcontrollers|statefulsets|cronjobs))?(-\d+)?$`)
 
-// ofRule reports whether the rest of a name is that of a policy which convert makes of a rule alone.
+// ofRule reports whether the rest of a name is that of a policy which convert makes of one rule.
 func ofRule(rest, rule string) bool {
 	after, found := strings.CutPrefix(rest,
 		"-"+strings.Trim(notOfNames.ReplaceAllString(strings.ToLower(rule), "-"), "-"))
@@ -69,7 +69,7 @@ func ofRule(rest, rule string) bool {
 
 var notOfNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// rulesOf are the names of the rules of a policy that has some.
+// rulesOf returns the names of the mutate rules of a policy.
 func rulesOf(d engine.Document) (out []string) {
 	rules, _ := d.Field("spec", "rules").([]any)
 	for _, raw := range rules {
@@ -85,17 +85,17 @@ func rulesOf(d engine.Document) (out []string) {
 type standing struct {
 	policies []engine.Document // for the rule
 	all      []engine.Document // for the policy
-	whole    bool              // those for the rule do what other rules of the policy do as well
+	whole    bool              // policies also do what other rules of the policy do
 }
 
-// is reports whether a rule is one of those for the rule.
+// is reports whether a rule stands in for the rule.
 func (s *standing) is(ref engine.RuleRef) bool { return isOneOf(s.policies, ref) }
 
 func isOneOf(policies []engine.Document, ref engine.RuleRef) bool {
 	return slices.ContainsFunc(policies, func(d engine.Document) bool { return isPolicy(refOf(d).Policy)(ref) })
 }
 
-// standsFor returns what is tested for a result, or nil if it is the policy itself.
+// standsFor returns what is tested for a result; nil for the policy itself.
 func (s *suite) standsFor(r *result) *standing {
 	if s.with == nil {
 		return nil
