@@ -1,5 +1,5 @@
-// Package catalog describes compiled policies before there is any object: what
-// they match, change and read, and what is wrong with them.
+// Package catalog describes compiled policies without objects: what they match, change and read, and their
+// problems.
 package catalog
 
 import (
@@ -18,24 +18,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// The type of the report of -o json and -o yaml, whose schema is
-// docs/policylist.schema.json.
+// The type of the report of -o json and -o yaml (docs/policylist.schema.json).
 const (
 	apiVersion = "mutate.kubectl.dev/v1alpha1"
 	listKind   = "PolicyList"
 )
 
-// List is all policies of a run, in the order in which they were read.
+// List has all policies of a run, in the order in which they were read.
 type List struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Clusters are those of a list of several; nil of a list of one.
+	// Clusters of a list of several; nil for one.
 	Clusters []Cluster `json:"clusters,omitempty"`
 	Policies []Policy  `json:"policies"`
-	// Idle counts the installed policies that are left out because no rule of theirs
-	// mutates.
+	// Idle counts the installed policies that are left out because they do not mutate.
 	Idle int `json:"idle,omitempty"`
-	// Problems are those that belong to no policy, but to an input of several.
+	// Problems of inputs of several policies.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -51,13 +49,13 @@ type Policy struct {
 	Deprecated string    `json:"deprecated,omitempty"`
 	Rules      []Rule    `json:"rules"`
 	Problems   []Problem `json:"problems,omitempty"`
-	// Clusters are those that have the policy, of a list of several.
+	// Clusters that have the policy, in a list of several.
 	Clusters []string `json:"clusters,omitempty"`
 
 	digest [sha256.Size]byte // of its spec
 }
 
-// Rule is one rule of a policy, or the policy as one of its bindings applies it.
+// Rule is a rule of a policy, or the policy as one of its bindings applies it.
 type Rule struct {
 	// Ref names the rule as --only and --skip do.
 	Ref     string   `json:"ref"`
@@ -75,54 +73,53 @@ type Rule struct {
 	Unsupported string `json:"unsupported,omitempty"`
 }
 
-// Ask is one thing that a rule reads in addition to the object. Flag is the flag that allows it.
+// Ask is something that a rule reads besides the object. Flag is the flag that allows it.
 type Ask struct {
 	Of   engine.AskOf `json:"of"`
 	What string       `json:"what"`
 	Flag string       `json:"flag,omitempty"`
 }
 
-// Problem is a mistake, or a probable one, in a policy. Origin has the line of the field, where that is
-// known.
+// Problem is an error, or a probable one, in a policy. Origin has the line of the field, if known.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Rule     string   `json:"rule,omitempty"`
 	Field    string   `json:"field,omitempty"`
 	Origin   string   `json:"origin,omitempty"`
 	Text     string   `json:"text"`
-	// Clusters are those that have it, of one that belongs to no policy in a list of several clusters.
+	// Clusters that have it, in a list of several, if it belongs to no policy.
 	Clusters []string `json:"clusters,omitempty"`
 }
 
 // Severity of a problem.
 type Severity string
 
-// An Error keeps the policy, or a rule of it, from being evaluated.
+// An Error keeps a policy, or a rule of it, from being evaluated.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
-	Note    Severity = "note" // no mistake
+	Note    Severity = "note" // not a mistake
 )
 
 // Builder puts a List together.
 type Builder struct {
-	// Mapper knows the kinds of resources, and the groups of kinds; nil knows none.
+	// Mapper knows the kinds of resources, and the groups of kinds; may be nil.
 	Mapper meta.RESTMapper
-	// CheckKind is that of engine.Compilation.
+	// CheckKind as in engine.Compilation.
 	CheckKind func(engine.KindName) error
 
 	list   List
 	byName map[key]int
-	// subresources are those that rules match and that there are not, by policy. Selections have none of
-	// them: only requests go to subresources.
+	// subresources has unknown ones that rules match, by policy. Selections do not have them: only requests go
+	// to subresources.
 	subresources map[int][]*engine.CompileError
 }
 
-// key finds the policy that a rule or a problem is of: by the place it was read
-// from and its name, since the cluster is one place for many.
+// key identifies the policy of a rule or a problem by its origin and its name, since the cluster is one
+// origin for many.
 type key struct{ origin, name string }
 
-// NewBuilder starts with the policies, of which nothing is known yet.
+// NewBuilder returns a Builder without policies.
 func NewBuilder() *Builder {
 	return &Builder{
 		list: List{APIVersion: apiVersion, Kind: listKind, Policies: []Policy{}}, byName: map[key]int{},
@@ -133,7 +130,7 @@ func NewBuilder() *Builder {
 // Policy adds a policy of a dialect.
 func (b *Builder) Policy(dialect string, d engine.Document) {
 	u := d.Object()
-	spec, _ := json.Marshal(u.Object["spec"]) // which was read from JSON
+	spec, _ := json.Marshal(u.Object["spec"]) // it was read from JSON
 	for _, name := range d.Names() {
 		b.byName[key{d.Origin, dialect + " " + name}] = len(b.list.Policies)
 		b.byName[key{d.Origin, u.GetKind() + " " + name}] = len(b.list.Policies)
@@ -177,7 +174,7 @@ func (b *Builder) Rule(d engine.Description) {
 	b.list.Policies[i].Rules = append(b.list.Policies[i].Rules, r)
 }
 
-// flagFor returns the flag that allows a rule to ask.
+// flagFor returns the flag that allows a rule to read something.
 func flagFor(of engine.AskOf) string {
 	switch of {
 	case engine.AskService:
@@ -212,11 +209,11 @@ func (b *Builder) Problem(s Severity, err error) {
 	}
 }
 
-// Idle adds installed policies of which no rule mutates.
+// Idle counts installed policies that do not mutate.
 func (b *Builder) Idle(policies int) { b.list.Idle += policies }
 
-// List returns the list. A policy that changes nothing has no deprecation notice: its successor is not a
-// mutation policy.
+// List returns the list. A policy without rules has no deprecation notice: its successor is not a mutation
+// policy.
 func (b *Builder) List() List {
 	for i := range b.list.Policies {
 		if p := &b.list.Policies[i]; len(p.Rules) == 0 {
@@ -226,11 +223,11 @@ func (b *Builder) List() List {
 	return b.list
 }
 
-// Broken counts the errors.
+// Broken returns the number of errors.
 func (l *List) Broken() int { return len(l.Errors()) }
 
-// Errors are the problems that keep policies, or rules of them, from being
-// evaluated, each with its place in its text.
+// Errors returns the problems that keep policies, or rules of them, from being evaluated, each with its
+// place in its text.
 func (l *List) Errors() []Problem {
 	var out []Problem
 	add := func(p *Policy, problems []Problem) {
@@ -247,10 +244,10 @@ func (l *List) Errors() []Problem {
 	return out
 }
 
-// String is the text.
+// String returns the text.
 func (x Problem) String() string { return x.Text }
 
-// Cluster is what came of the policies on one cluster of several.
+// Cluster sums up the policies of one cluster of several.
 type Cluster struct {
 	Name     string `json:"name"` // of the context
 	Server   string `json:"server,omitempty"`
@@ -261,9 +258,9 @@ type Cluster struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Join returns the list of all policies of several clusters. Those that are the same on several of them,
-// whatever kinds these have, are there once and name the clusters. A nil list is that of a cluster that could
-// not be read.
+// Join returns the list of all policies of several clusters. Equal policies, whatever the kinds of their
+// clusters, are listed once with the names of the clusters. A nil list is of a cluster that could not be
+// read.
 func Join(clusters []Cluster, lists []*List) List {
 	out := List{APIVersion: apiVersion, Kind: listKind, Clusters: clusters, Policies: []Policy{}}
 	policies, problems := map[string]int{}, map[string]int{}
@@ -294,7 +291,7 @@ func Join(clusters []Cluster, lists []*List) List {
 	return out
 }
 
-// addOnce adds to a list what is not there under its id, and notes where it is.
+// addOnce adds an element unless its id is known, and records its index.
 func addOnce[T any](to []T, places map[string]int, id string, what T) []T {
 	if _, is := places[id]; is {
 		return to
@@ -311,7 +308,7 @@ func (l *List) where(clusters []string) string {
 	return strings.Join(clusters, ", ")
 }
 
-// onClusters says behind a string on which clusters that holds, if not on all.
+// onClusters returns a suffix with the clusters for which something holds, if not for all.
 func (l *List) onClusters(clusters []string) string {
 	if len(clusters) == len(l.Clusters) {
 		return ""
@@ -319,7 +316,7 @@ func (l *List) onClusters(clusters []string) string {
 	return fmt.Sprintf(" (on %s)", strings.Join(clusters, ", "))
 }
 
-// deprecations are the notices for kinds and versions; empty stands for all.
+// deprecations are the notices for kinds and versions; empty fields match all.
 //
 //nolint:gochecknoglobals // an immutable table
 var deprecations = []struct{ group, version, kind, notice string }{
@@ -330,7 +327,7 @@ var deprecations = []struct{ group, version, kind, notice string }{
 	{"admissionregistration.k8s.io", "v1beta1", "", "v1beta1 is deprecated since Kubernetes 1.37 and gone in 1.40; v1 is there since 1.36"},
 }
 
-// deprecation returns the notice for a deprecated kind or version; empty for others.
+// deprecation returns the notice for a deprecated kind or version, or "".
 func deprecation(gvk schema.GroupVersionKind) string {
 	for _, d := range deprecations {
 		if d.group == gvk.Group && (d.version == "" || d.version == gvk.Version) &&
@@ -341,7 +338,7 @@ func deprecation(gvk schema.GroupVersionKind) string {
 	return ""
 }
 
-// deprecated returns a line for each notice, without the policies of which a problem says the same.
+// deprecated returns a line for each notice, without policies of which a problem says the same.
 func (l *List) deprecated() []string {
 	var notices, out []string
 	of := map[string][]*Policy{}
@@ -367,9 +364,8 @@ func (l *List) deprecated() []string {
 	return out
 }
 
-// strings writes selections for people, each once, and all kinds in one way, as
-// GROUP/KIND: rules of Kyverno leave out groups, those of admission name resources.
-// An unknown kind stays as the policy has it, and is called so.
+// texts returns distinct selections for people, with kinds as GROUP/KIND: rules of Kyverno leave out groups,
+// and admission rules name resources. An unknown kind stays as the policy has it, and is marked.
 func (b *Builder) texts(selections []engine.Selection) []string {
 	out := []string{}
 	for _, s := range selections {
@@ -385,7 +381,7 @@ func (b *Builder) texts(selections []engine.Selection) []string {
 	return engine.Distinct(out)
 }
 
-// named is a selection by its kinds.
+// named returns a selection by its kinds.
 func (b *Builder) named(s engine.Selection) []engine.Selection {
 	var out []engine.Selection
 	for _, gk := range b.kinds(s) {
@@ -401,7 +397,7 @@ func (b *Builder) named(s engine.Selection) []engine.Selection {
 	return []engine.Selection{s}
 }
 
-// unknown reports whether a selection names a kind that there is not.
+// unknown reports whether a selection names an unknown kind.
 func (b *Builder) unknown(s engine.Selection) bool {
 	if b.CheckKind == nil {
 		return false
@@ -416,8 +412,8 @@ func (b *Builder) unknown(s engine.Selection) bool {
 	return b.CheckKind(name) != nil
 }
 
-// kinds are those that a selection is for, where it names them plainly: by a
-// resource, or by a kind of any group.
+// kinds returns the kinds of a selection, if it names them without wildcards: by a resource, or by a kind of
+// any group.
 func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	wanted := schema.GroupVersionResource{Group: s.Group, Resource: s.Resource}
 	if s.Resource == "" {
@@ -430,11 +426,11 @@ func (b *Builder) kinds(s engine.Selection) []schema.GroupKind {
 	if b.Mapper == nil || !plain || s.Resource == "" && s.Group != "*" {
 		return nil
 	}
-	// an error says that they are not served, or not known without a cluster
+	// fails if they are not served, or not known without a cluster
 	found, _ := b.Mapper.KindsFor(wanted)
 	var out []schema.GroupKind
 	for _, gvk := range found {
-		// No server has kinds of the group extensions any more: Kubernetes 1.22.
+		// Servers have no kinds of the group extensions since Kubernetes 1.22.
 		fits := selector.MatchWildcard(s.Group, gvk.Group) && selector.MatchWildcard(s.Kind, gvk.Kind) &&
 			gvk.Group != "extensions"
 		if fits {

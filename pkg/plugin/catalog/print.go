@@ -14,13 +14,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Formats are those of Print.
+// Formats returns the formats of Print.
 func Formats() []string {
 	return []string{formats.Table, formats.Wide, formats.JSON, formats.YAML, formats.Name}
 }
 
-// Print writes a list in a format. The error is a *formats.UnknownFormatError or
-// that of the writer.
+// Print writes a list in a format. The error is a *formats.UnknownFormatError or the writer's.
 func Print(out io.Writer, format string, l List) error {
 	switch format {
 	case formats.JSON, formats.YAML:
@@ -33,7 +32,7 @@ func Print(out io.Writer, format string, l List) error {
 	return &formats.UnknownFormatError{Format: format, Allowed: Formats()}
 }
 
-// policyNames returns the rules as --only and --skip take them.
+// policyNames returns the names of rules for --only and --skip.
 func policyNames(l List) []string {
 	var names []string
 	for i := range l.Policies {
@@ -78,7 +77,7 @@ func printTable(out io.Writer, l List, wide bool) error {
 	return err
 }
 
-// clusterTable returns what came of each cluster, and an empty line.
+// clusterTable returns a row for each cluster, and an empty line.
 func clusterTable(clusters []Cluster) string {
 	rows := [][]string{{"CLUSTER", "POLICIES", "RULES", "ERRORS", "PROBLEM"}}
 	for _, c := range clusters {
@@ -89,7 +88,7 @@ func clusterTable(clusters []Cluster) string {
 	return wording.Table(rows) + "\n"
 }
 
-// problemShown bounds a problem in a row, in bytes. It is shown in full elsewhere.
+// problemShown is the maximum length of a problem in a row, in bytes. It is shown in full elsewhere.
 const problemShown = 100
 
 // row returns the cells of a rule.
@@ -113,8 +112,8 @@ func row(p *Policy, r *Rule, wide bool) []string {
 	return cells
 }
 
-// matches returns what is matched, and what is changed instead. Further conditions are counted
-// if they have no column of their own.
+// matches returns the matched objects and the targets, with the number of further conditions if they have no
+// column of their own.
 func matches(r *Rule, wide bool) string {
 	out := engine.Few(r.Matches)
 	if len(r.Where) > 0 && !wide {
@@ -134,7 +133,7 @@ func asks(r *Rule) string {
 	return strings.Join(engine.Distinct(out), ",")
 }
 
-// notes returns the problems of policies, and the flags that they need, below an empty line.
+// notes returns the problems of policies, and the flags that they need, after an empty line.
 func notes(l List) string {
 	var b strings.Builder
 	known := map[string]bool{}
@@ -175,7 +174,7 @@ func notes(l List) string {
 	return "\n" + b.String()
 }
 
-// place is where a problem is, and what it is.
+// place returns the place of a problem, and its text.
 func (x Problem) place(p *Policy) []string {
 	var out []string
 	if p != nil {

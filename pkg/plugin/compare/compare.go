@@ -22,7 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Flags are what a user types after compare.
+// Flags has the flags of compare.
 type Flags struct {
 	flags.Evaluate
 	With     []string
@@ -32,13 +32,12 @@ type Flags struct {
 	Contexts flags.Contexts
 }
 
-// Options are what a comparison needs.
+// Options are the parts of a comparison.
 type Options struct {
 	Comparison
-	Printer output.Printer
-	Reports *formats.Reports // those that Printer writes too
-
-	clusters *preview.ClusterRuns // of several clusters, to which what is compared belongs; nil for one
+	Printer  output.Printer
+	Reports  *formats.Reports     // included in Printer
+	clusters *preview.ClusterRuns // compared instead of Comparison; nil for one cluster
 	strict   bool
 }
 
@@ -136,7 +135,7 @@ func (f *Flags) check(c *cobra.Command) (engine.Request, [2]flags.Policies, erro
 		return request, sides, err
 	}
 	if len(f.Policies.Paths) == 0 {
-		f.Policies.Paths = f.With // so that there are policies
+		f.Policies.Paths = f.With // Validate wants policies
 	}
 	return request, sides,
 		errors.Join(f.Output.CheckView(c.Flags()), flags.CheckFiles(c.Flags()), f.Contexts.Check(c.Flags()))
@@ -174,7 +173,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	return o, nil
 }
 
-// compared returns what is compared.
+// compared returns the inputs of the comparison.
 func (f *Flags) compared(c *cobra.Command, w *factory.Factory, args []string, request engine.Request,
 	sides [2]flags.Policies,
 ) (Comparison, error) {
@@ -185,8 +184,8 @@ func (f *Flags) compared(c *cobra.Command, w *factory.Factory, args []string, re
 	}, err
 }
 
-// Run compares, prints, and returns the exit code. An error means that nothing useful was compared,
-// or that the run could not be finished.
+// Run compares, prints, and returns the exit code. An error means that nothing useful was compared, or that
+// the run broke off.
 func (o *Options) Run(ctx context.Context) (int, error) {
 	run := o.run
 	if o.clusters != nil {
@@ -234,13 +233,13 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// addFailures adds why rules fail on an object. One that is not comparable is shown with its reason, and a
-// variant is not an object of the run.
+// addFailures adds why rules fail on an object. An object that is not comparable is shown with its reason,
+// and a variant is not an object of the run.
 func (o *Options) addFailures(to *wording.Reasons, r *compare.Result) {
 	if !r.Failed || r.Verdict == compare.NotComparable || r.Variant != nil {
 		return
 	}
-	seen := map[string]bool{} // in several requests
+	seen := map[string]bool{} // several requests may fail alike
 	r.Steps(o.ShowSecrets, func(side compare.Side, s *engine.Step) {
 		if s.Outcome != engine.Failed {
 			return
@@ -253,7 +252,7 @@ func (o *Options) addFailures(to *wording.Reasons, r *compare.Result) {
 	})
 }
 
-// tellFailures prints on which objects rules fail, and why, and returns it.
+// tellFailures prints and returns why rules fail, with the objects.
 func (o *Options) tellFailures(failures *wording.Reasons) []error {
 	var out []error
 	for _, reason := range failures.All() {
@@ -264,7 +263,7 @@ func (o *Options) tellFailures(failures *wording.Reasons) []error {
 	return out
 }
 
-// comparedCode returns the exit code of a comparison that was finished.
+// comparedCode returns the exit code of a finished comparison.
 func comparedCode(s *compare.Summary, strict bool) int {
 	switch {
 	case s.Conclusion == compare.Nothing:
@@ -292,7 +291,7 @@ func (f *Flags) clusters(c *cobra.Command, w *factory.Fleet, args []string, requ
 			}
 			code, err := one.run(ctx)
 			if end, is := m.End.(output.Comparison); is && err == nil {
-				// A cluster may lack what another has: objects, and objects that exercise a rule.
+				// The other clusters may have objects, and objects that exercise a rule.
 				one := end.Summary
 				if one.Conclusion == compare.NotExercised || one.Conclusion == compare.Nothing && one.Problems == 0 {
 					one.Conclusion = compare.SameAsTested
@@ -303,7 +302,7 @@ func (f *Flags) clusters(c *cobra.Command, w *factory.Fleet, args []string, requ
 		})
 }
 
-// runClusters compares on all clusters, and returns the exit code of a comparison on all their objects.
+// runClusters compares on all clusters, and returns the exit code of a comparison of all objects.
 func (o *Options) runClusters(ctx context.Context) (int, error) {
 	code, err := o.clusters.RunAll(ctx)
 	if err != nil {

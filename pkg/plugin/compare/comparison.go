@@ -16,18 +16,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Comparison are the inputs of a comparison.
+// Comparison has the inputs of a comparison.
 type Comparison struct {
-	// Options are those of both sides together: their world and their objects.
+	// Options are for both sides: their world and objects.
 	*evaluate.Options
 	Sides [2]evaluate.Policies
-	// Variants is how many variants of objects are compared at most, and Seed chooses among them.
+	// Variants is the maximum number of variants that are compared, and Seed chooses among them.
 	Variants int
 	Seed     uint64
-	// ShowSecrets is that of compare.Options.
+	// ShowSecrets as in compare.Options.
 	ShowSecrets bool
-	// DependingVariants compares also the variants of which a side depends on a Secret. Which of them differ
-	// shows what it holds, so that only whether one does may be shown.
+	// DependingVariants also compares variants on which a side depends on a Secret. Which of them differ
+	// reveals it, so only whether any does may be shown.
 	DependingVariants bool
 }
 
@@ -35,16 +35,16 @@ type Comparison struct {
 type Run struct {
 	options      *Comparison
 	comparison   *compare.Comparison
-	derived      *compare.Comparison // of variants; nil where there are none
+	derived      *compare.Comparison // of variants; may be nil
 	world        *variant.World      // of variants
 	descriptions [2][]engine.Description
 	troubles     []error
 	warned       wording.Reasons // of objects
-	warnings     map[string]int  // numbers of variants, by what is warned of them
+	warnings     map[string]int  // numbers of variants by warning
 }
 
-// Compile compiles both sides. It reports each policy that is broken, and continues with the others.
-// The error is that of a side without a rule, or of a choice of rules that names none.
+// Compile compiles both sides. It reports broken policies, and continues with the others. The error is about
+// a side without rules, or --only and --skip.
 func (o *Comparison) Compile() (*Run, error) {
 	out := &Run{options: o, troubles: slices.Clone(o.Unreadable), warnings: map[string]int{}}
 	var programs [2][]engine.Program
@@ -72,8 +72,8 @@ func (o *Comparison) Compile() (*Run, error) {
 	return out, nil
 }
 
-// operations are the requests to compare in, unless the user chose one: UPDATE, CREATE where rules may do
-// something else then, and DELETE where rules ask for it.
+// operations returns the requests to compare, unless the user chose one: UPDATE, CREATE if rules may differ
+// then, and DELETE if rules ask for it.
 func (o *Comparison) operations(sides [2][]engine.Description) []engine.Operation {
 	if o.Request.Operation != engine.OperationAuto {
 		return []engine.Operation{o.Request.Operation}
@@ -95,8 +95,8 @@ func (o *Comparison) operations(sides [2][]engine.Description) []engine.Operatio
 	return out
 }
 
-// Each compares the sides on every object, and calls emit with each result. It may be called once.
-// The error is one that ends the run.
+// Each compares the sides on every object, and calls emit with each result. It may be called once. The error
+// ends the run.
 func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compare.Summary, error) {
 	o, tally := r.options, r.comparison.NewTally()
 	o.Progress.Start()
@@ -133,8 +133,7 @@ func (r *Run) Each(ctx context.Context, emit func(*compare.Result) error) (compa
 	return summary, err
 }
 
-// Problems returns the reported errors that leave the comparison incomplete, other than those of
-// objects.
+// Problems returns the reported errors that leave the comparison incomplete, except those of objects.
 func (r *Run) Problems() []error {
 	out := slices.Concat(r.troubles, r.options.Unread.Errs)
 	for _, part := range r.comparison.Unreadable() {
@@ -143,12 +142,12 @@ func (r *Run) Problems() []error {
 	return out
 }
 
-// Descriptions describe the rules of a side.
+// Descriptions returns the descriptions of a side's rules.
 func (r *Run) Descriptions(s compare.Side) []engine.Description { return r.descriptions[s] }
 
-// warn calls add with what the steps of the sides warn of.
+// warn calls add with the distinct warnings of both sides.
 func (r *Run) warn(result *compare.Result, add func(string)) {
-	seen := map[string]bool{} // in several requests
+	seen := map[string]bool{} // several requests may warn alike
 	result.Steps(r.options.ShowSecrets, func(side compare.Side, s *engine.Step) {
 		for _, w := range s.Warnings {
 			text := fmt.Sprintf("%s: %s: %s", side, wording.Rule(s.Rule), w)
@@ -160,8 +159,8 @@ func (r *Run) warn(result *compare.Result, add func(string)) {
 	})
 }
 
-// Warnings returns what the rules warn of, such as that Kyverno itself does something else, with the objects;
-// of variants what no object shows.
+// Warnings returns the warnings of rules with the objects, such as that Kyverno itself deviates; and those
+// of variants that no object has.
 func (r *Run) Warnings() []string {
 	var out []string
 	known := map[string]bool{}
@@ -177,8 +176,8 @@ func (r *Run) Warnings() []string {
 	return out
 }
 
-// Unpaired names the policies of each side without a counterpart: one of that name or, where several are made
-// of one, with a name that begins with it. A single policy of a side is the counterpart of all.
+// Unpaired names the policies of each side without a counterpart: a policy of the same name or, if several
+// are made of one, with that name as its prefix. A single policy of a side is the counterpart of all.
 func (r *Run) Unpaired() []string {
 	var policies [2][]engine.RuleRef
 	for side, rules := range r.descriptions {

@@ -18,15 +18,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// basesOfKind bounds the objects of one kind from which variants are derived.
+// basesOfKind is the maximum number of objects of one kind from which variants are derived.
 const basesOfKind = 3
 
-// bases collects objects from which variants are derived: of each kind the first, those first that a
-// side changes. It also knows which differences the objects show.
+// bases collects objects from which variants are derived: the first of each kind, preferably such that a
+// side changes. It also knows which differences objects show.
 type bases struct {
 	shown   map[string]bool            // by likeness
 	targets map[string][]engine.Target // by kind
-	changed map[string]int             // the first of them
+	changed map[string]int             // number of changed ones, which come first
 	order   []string
 }
 
@@ -62,7 +62,7 @@ func (b *bases) all() []engine.Target {
 	return out
 }
 
-// finding is a difference that variants show, and the first of them.
+// finding is a difference that variants show, with the first of them.
 type finding struct {
 	variant variant.Variant
 	result  *compare.Result
@@ -70,8 +70,8 @@ type finding struct {
 	kinds   []string
 }
 
-// variants compares the sides on variants of the objects, and calls emit with the smallest that show a
-// difference, one for each that is not alike, nor like one that an object shows.
+// variants compares the sides on variants of the objects, and calls emit with the smallest variant for each
+// distinct difference that no object shows.
 func (r *Run) variants(ctx context.Context, from *bases,
 	emit func(*compare.Result) error,
 ) (*compare.Tally, *variant.Generator, error) {
@@ -93,12 +93,12 @@ func (r *Run) variants(ctx context.Context, from *bases,
 	found := map[string]*finding{}
 	take := func(v variant.Variant, result *compare.Result) {
 		if r.withholds(v, result) {
-			tally.Withhold() // which variants a rule changes, out of many, shows what the Secret holds
+			tally.Withhold() // which of many variants a rule changes reveals the Secret
 			return
 		}
 		if before := result.Changes[compare.Old].After; before != nil && result.Verdict.Differs() &&
 			!generator.Valid(ctx, before) {
-			tally.Refused++ // with the old policies there is no such object
+			tally.Refused++ // the old policies make an invalid object
 			return
 		}
 		tally.Add(result, wording.Brief)
@@ -153,7 +153,7 @@ func (r *Run) variants(ctx context.Context, from *bases,
 	return tally, generator, ctx.Err()
 }
 
-// objects compares the sides on objects, several side by side.
+// objects compares the sides on variants in parallel.
 func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compare.Result, error) {
 	results := make([]*compare.Result, len(variants))
 	var group errgroup.Group
@@ -167,7 +167,7 @@ func (r *Run) objects(ctx context.Context, variants []variant.Variant) ([]*compa
 	return results, group.Wait()
 }
 
-// object compares the sides on a variant in a world in which it is there.
+// object compares the sides on a variant in a world that contains it.
 func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, *variant.Present, error) {
 	world, present, err := r.world.With(v)
 	if err != nil {
@@ -177,8 +177,8 @@ func (r *Run) object(ctx context.Context, v variant.Variant) (*compare.Result, *
 	return result, present, err
 }
 
-// selections evaluates the rules of both sides on a variant, and returns what they ask for. An error of that
-// is reported for the variant itself.
+// selections returns what the rules of both sides ask for on a variant. Its error is reported for the
+// variant itself.
 func (r *Run) selections(ctx context.Context, v variant.Variant) []engine.Selection {
 	_, present, err := r.object(ctx, v)
 	if err != nil {
@@ -188,15 +188,14 @@ func (r *Run) selections(ctx context.Context, v variant.Variant) []engine.Select
 	return asked
 }
 
-// withholds reports whether a Secret decides what becomes of a variant, so that which variants do what is not
-// shown.
+// withholds reports whether the result on a variant depends on a Secret, so that it is not shown.
 func (r *Run) withholds(v variant.Variant, result *compare.Result) bool {
 	o := r.options
 	return !o.ShowSecrets && !o.DependingVariants && result.DependsOnSecret() && !engine.IsSecret(v.Object)
 }
 
-// reduce returns the result on the smallest variant that shows a difference. Where a Secret decides what
-// differs, it stays as it is: what is left of it would say what the Secret is.
+// reduce returns the result on the smallest variant that shows a difference. If that depends on a Secret,
+// the variant stays as it is: the reduced one would reveal it.
 func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *compare.Result {
 	want, out := likeness(f.result), f.result
 	smallest := f.variant
@@ -210,7 +209,7 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 			out = result
 			return true
 		})
-		if _, present, err := r.object(ctx, smallest); err == nil { // it has been evaluated
+		if _, present, err := r.object(ctx, smallest); err == nil { // evaluated before
 			_, missing = present.Asked()
 		}
 	}
@@ -224,8 +223,8 @@ func (r *Run) reduce(ctx context.Context, g *variant.Generator, f *finding) *com
 	return out
 }
 
-// likeness is equal for differences that have the same cause, as far as can be told: of the same fields, of a
-// Pod or of its template, by the same policies.
+// likeness is equal for differences with probably the same cause: in the same fields, of a Pod or its
+// template, by the same policies.
 func likeness(r *compare.Result) string {
 	var b strings.Builder
 	fmt.Fprint(&b, r.Verdict, r.Operations)
@@ -249,10 +248,10 @@ func likeness(r *compare.Result) string {
 	return b.String()
 }
 
-// number matches what is counted in the name of a key, such as the index of a container.
+// number matches a number in the name of a key, such as the index of a container.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// pathNames are the names of the fields of a path, from the Pod's on where they are those of its template.
+// pathNames returns the names of the fields of a path, within the Pod template if it is there.
 func pathNames(p fieldpath.Path) string {
 	var out []string
 	for _, e := range p {
@@ -265,7 +264,7 @@ func pathNames(p fieldpath.Path) string {
 	return strings.TrimPrefix(text, "spec.template.")
 }
 
-// strings are the policies of both sides.
+// texts returns the policies of both sides.
 func (r *Run) texts() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, side := range r.options.Sides {

@@ -1,4 +1,4 @@
-// Package convert converts policies, and verifies each new one: it is compared with its original on the
+// Package convert converts policies, and verifies each new policy by comparing it with its original on the
 // objects of a run, and on variants of them.
 package convert
 
@@ -26,56 +26,55 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Conversion are the inputs of a conversion.
+// Conversion has the inputs of a conversion.
 type Conversion struct {
-	// Options are those of a preview of the old policies: their world and the objects at hand.
+	// Options as for a preview of the old policies: their world and objects.
 	*evaluate.Options
-	// To has the languages to try, in this order.
+	// To has the languages to try, in order.
 	To []convert.Target
-	// Variants is how many variants of objects a policy is compared on at most, or MoreVariants where a rule
+	// Variants is the maximum number of variants on which a policy is compared, or MoreVariants if a rule
 	// changes none of these. Seed chooses among them.
 	Variants, MoreVariants int
 	Seed                   uint64
-	// ReplicationControllers is that of convert.Options.
+	// ReplicationControllers as in convert.Options.
 	ReplicationControllers bool
-	// Unverified keeps what does not do the same as its original.
+	// Unverified keeps new policies that differ from their original.
 	Unverified bool
 
 	described map[string][]engine.Description // of the old policies, by kind and name
 }
 
-// Result is what became of one policy.
+// Result is the conversion of one policy.
 type Result struct {
 	Document engine.Document
 	To       convert.Target
-	// Form is the new policies; nil where no rule is converted.
+	// Form has the new policies; nil if no rule is converted.
 	Form *convert.Form
-	// Rules are the names of the rules that it has.
+	// Rules are the names of its rules.
 	Rules    []string
 	Verdict  Verdict
-	Notes    []string // what they do otherwise than the old ones
+	Notes    []string // differences from the old policies
 	Warnings []string // about the old policy
 	Refusals []*convert.Refusal
-	// Before are the refusals in a language that was tried before, and can say less of the policy.
+	// Before has the refusals of a language that was tried before, and can express less of the policy.
 	Before []*convert.Refusal
 }
 
-// Verdict is what the comparison of old and new policies comes to.
+// Verdict is the result of comparing old and new policies.
 type Verdict struct {
 	compare.Summary
-	// Difference is the first that was found, as it may be shown; nil for none.
+	// Difference is the first one found, as it may be shown; may be nil.
 	Difference *compare.Result
 	Warnings   []string // about the old policy
-	Notes      []string // about objects, where an engine does something else than a rule says
+	Notes      []string // about objects on which an engine deviates from a rule
 	Err        error    // why nothing was compared
 }
 
-// Same reports whether old and new do the same, as far as they could be compared, and the old rules do
-// anything.
+// Same reports whether old and new policies do the same, as far as they could be compared, and any old rule
+// was exercised.
 func (v *Verdict) Same() bool { return v.alike() && v.exercised() }
 
-// Untested reports whether nothing showed whether old and new do the same, since no old rule changes
-// anything.
+// Untested reports whether nothing showed a difference, since no old rule changes anything.
 func (v *Verdict) Untested() bool { return v.alike() && !v.exercised() }
 
 func (v *Verdict) alike() bool {
@@ -89,7 +88,7 @@ func (v *Verdict) exercised() bool {
 	return slices.ContainsFunc(v.Rules[compare.Old], func(e compare.Exercise) bool { return e.Exercised() })
 }
 
-// String is what a user reads of the verdict.
+// String returns the verdict for a user.
 func (v *Verdict) String() string {
 	on, verified := wording.Plural(v.Variants.Compared, "variant"), wording.Verified(&v.Summary)
 	if objects := wording.Plural(v.Objects, "object"); v.Variants.Compared == 0 {
@@ -115,7 +114,7 @@ func (v *Verdict) String() string {
 	return "not comparable on " + on + why(v.Difference)
 }
 
-// notes are about what the comparison leaves out, and where an engine does something else than a rule says.
+// notes returns notes on what the comparison leaves out, and where an engine deviates from a rule.
 func (v *Verdict) notes() []string {
 	if n := v.Reordered + v.Variants.Reordered; n > 0 {
 		v.Notes = append(v.Notes, "init containers, which start one after the other, come in another order on "+wording.Number(n)+" objects and variants")
@@ -126,8 +125,8 @@ func (v *Verdict) notes() []string {
 	return append(v.Notes, "of "+wording.Plural(v.Variants.Refused, "more variant")+" the old policy makes what a server refuses, and the new form something else")
 }
 
-// NotExercised says of each rule of the old policy that changed no object and no variant what is missing:
-// nothing shows whether its new form does the same.
+// NotExercised returns, for each old rule that changed no object and no variant, what is missing: nothing
+// shows whether its new form does the same.
 func (v *Verdict) NotExercised() []string {
 	var out []string
 	for _, e := range v.Summary.NotExercised(compare.Old) {
@@ -158,7 +157,7 @@ func (v *Verdict) difference() string {
 	return fmt.Sprintf(described[r.Verdict], object) + in + why(r)
 }
 
-// described are what verdicts say of an object.
+// described words the verdict on an object.
 //
 //nolint:gochecknoglobals // an immutable table
 var described = map[compare.Verdict]string{
@@ -170,7 +169,7 @@ var described = map[compare.Verdict]string{
 	compare.NotComparable:  "%s is not comparable",
 }
 
-// why names the step that failed; empty for no result.
+// why names the step that failed, if any.
 func why(r *compare.Result) string {
 	if r == nil {
 		return ""
@@ -188,8 +187,8 @@ func why(r *compare.Result) string {
 	return ""
 }
 
-// Run converts the rules of every ClusterPolicy and Policy that --only and --skip leave, and calls emit with
-// each result. The error is one that ends the run.
+// Run converts the selected rules of every ClusterPolicy and Policy, and calls emit with each result. The
+// error ends the run.
 func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 	if err := o.checkChoice(ctx); err != nil {
 		return err
@@ -214,7 +213,7 @@ func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 	o.described = map[string][]engine.Description{}
 	accepted := slices.DeleteFunc(slices.Clone(o.Documents),
 		func(d engine.Document) bool { return !convert.Accepts(d) })
-	// what is beside each policy
+	// the inputs of policies
 	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
 		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
 			return dialect.Accepts(d.Key.GroupKind) == engine.Policy
@@ -253,8 +252,8 @@ func nameOf(d engine.Document) string {
 	return d.Key.Kind + " " + strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 }
 
-// between are notes about fields that the new policies read and another policy writes: nothing promises which
-// comes first.
+// between returns notes on fields that the new policies read and another policy writes: the order of
+// evaluation is not defined.
 func (o *Conversion) between(r *Result) []string {
 	var out []string
 	mine, reads := o.described[nameOf(r.Document)], r.Form.Reads()
@@ -275,7 +274,7 @@ func (o *Conversion) between(r *Result) []string {
 	return engine.Distinct(out)
 }
 
-// meet reports whether two rules may be about the same object.
+// meet reports whether two rules may concern the same object.
 func meet(a, b *engine.Description) bool {
 	for _, s := range slices.Concat(a.Matches, a.Targets) {
 		for _, t := range slices.Concat(b.Matches, b.Targets) {
@@ -297,7 +296,7 @@ func (o *Conversion) conversion(ctx context.Context, d engine.Document, to conve
 	})
 }
 
-// refs returns what --only and --skip may call a rule.
+// refs returns the names of a rule for --only and --skip.
 func refs(d engine.Document, rule string) (out []engine.RuleRef) {
 	for _, policy := range d.Names() {
 		out = append(out, engine.RuleRef{Policy: policy, Rule: rule})
@@ -305,7 +304,7 @@ func refs(d engine.Document, rule string) (out []engine.RuleRef) {
 	return out
 }
 
-// checkChoice returns an error for an --only or --skip that names nothing.
+// checkChoice returns an error for an --only or --skip without a policy or rule.
 func (o *Conversion) checkChoice(ctx context.Context) error {
 	unknown := slices.Concat(o.Policies.Rules.Only, o.Policies.Rules.Skip)
 	for _, d := range o.Documents {
@@ -331,8 +330,8 @@ func (o *Conversion) checkChoice(ctx context.Context) error {
 	return nil
 }
 
-// convert converts a policy to the first language that can say all of it, else to that which can say most.
-// Its new policies have no name that is taken.
+// convert converts a policy to the first language that can express all of it, or else most of it. The new
+// policies get no name that is taken.
 func (o *Conversion) convert(ctx context.Context, d engine.Document, taken map[string]bool) (*Result, error) {
 	var best *Result
 	for _, to := range o.To {
@@ -359,7 +358,7 @@ func (o *Conversion) convert(ctx context.Context, d engine.Document, taken map[s
 	return best, nil
 }
 
-// verify finds the first form that does the same. Where none does, it looks for the rules to blame.
+// verify finds the first form that does the same. If there is none, it looks for the rules that differ.
 func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine.Document) (*Result, error) {
 	out := &Result{Document: d, Refusals: c.Refusals}
 	if len(c.Rules()) == 0 {
@@ -413,8 +412,8 @@ func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine
 	return out, nil
 }
 
-// try compares the forms of a conversion with its original, until one does the same. One that puts
-// init containers in another order comes after that, and one that does not do the same last.
+// try compares the forms of a conversion with its original, until one does the same. Forms that reorder init
+// containers are second choice, and forms that differ third.
 func (o *Conversion) try(ctx context.Context, d engine.Document,
 	c *convert.Conversion,
 ) (*convert.Form, Verdict, error) {
@@ -475,7 +474,7 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 		return Verdict{Err: errors.Join(problems...)}
 	}
 	var out Verdict
-	var changed []engine.ObjectKey // by triggers, as soon as the policy is installed
+	var changed []engine.ObjectKey // by triggers, on installation of the policy
 	pods := 0
 	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
 		if new := r.Changes[compare.New]; r.Variant == nil && new.Changed() &&
@@ -492,7 +491,7 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	}
 	out.Notes = append(compiled.Warnings(), installing(compiled, changed, pods)...)
 	file := d.Origin + ":"
-	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // what is said may name another line
+	if i := strings.LastIndex(d.Origin, ":"); i >= 0 { // messages may name another line
 		file = d.Origin[:i+1]
 	}
 	for line := range strings.Lines(said.String()) {
@@ -503,8 +502,8 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	return out
 }
 
-// installing says what a policy for existing objects does as soon as it is installed, and the rights that
-// Kyverno needs for that and for what policies list.
+// installing returns what a policy for existing objects changes on installation, and the permissions that
+// Kyverno needs for that and for lists.
 func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []string {
 	var out []string
 	if len(changed) > 0 {
@@ -530,7 +529,7 @@ func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []st
 	return engine.Distinct(out)
 }
 
-// withoutWarnings leaves out the lines that are not errors.
+// withoutWarnings returns only the errors.
 func withoutWarnings(said string) string {
 	var b strings.Builder
 	for line := range strings.Lines(said) {
@@ -541,11 +540,11 @@ func withoutWarnings(said string) string {
 	return b.String()
 }
 
-// maxKept is how many objects once keeps.
+// maxKept is the maximum number of objects that once keeps.
 const maxKept = 2500
 
 // once is a source that reads each set of selections once: every form of a policy is compared on the same
-// objects. What exceeds the bound is read again.
+// objects. Objects beyond the limit are read again.
 type once struct {
 	engine.Source
 	kept map[string][]engine.Page

@@ -36,28 +36,28 @@ import (
 // convertYAML is the format of -o; a directory of that name is ./yaml.
 const convertYAML = "yaml"
 
-// convertAuto has convert choose the language of each policy.
+// convertAuto makes convert choose the language of each policy.
 const convertAuto = "auto"
 
-// defaultConvertVariants is on how many variants each policy is compared.
+// defaultConvertVariants is the default number of variants for each policy.
 const defaultConvertVariants = 300
 
-// digestLine begins the second line of a file that convert writes. The digest is that of the other lines.
+// digestLine begins the second line of a file that convert writes, with a digest of the other lines.
 const digestLine = "# Digest: sha256:"
 
-// Flags are what a user types after convert.
+// Flags has the flags of convert.
 type Flags struct {
 	flags.Evaluate
 	To        string
 	Directory string
 	Variants  flags.Variants
 	Report    flags.Report
-	// Unverified prints what is not verified, too.
+	// Unverified also prints new policies that are not verified.
 	Unverified             bool
 	ReplicationControllers bool
 }
 
-// Options are what a conversion needs.
+// Options are the parts of a conversion.
 type Options struct {
 	Conversion
 	Directory string // empty for Out
@@ -68,7 +68,7 @@ type Options struct {
 	rows      [][]string      // of the table of rules
 }
 
-// NewCommand is `convert`: the policies that do in CEL what ClusterPolicies and Policies do.
+// NewCommand is `convert`: CEL policies that do the same as ClusterPolicies and Policies.
 func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{
 		Evaluate: evaluate, To: string(convert.MutatingPolicy),
@@ -143,7 +143,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 	if err := flags.CheckFiles(c.Flags()); err != nil {
 		return nil, err
 	}
-	// Without a word about objects no cluster is needed.
+	// Unless objects are named, no cluster is needed.
 	f.Objects.None = !f.Objects.Offline() && !f.Policies.FromCluster && len(args) == 0 &&
 		!f.Objects.AllNamespaces && f.Objects.Namespaces == nil && !c.Flags().Changed("namespace")
 	w, err := factory.Open(&f.Evaluate, false, false)
@@ -239,7 +239,7 @@ func (o *Options) run(ctx context.Context) (int, error) {
 	return process.ExitIncomplete, nil
 }
 
-// reportedConversion is what reports have of a policy.
+// reportedConversion returns the conversion of a policy for reports.
 func reportedConversion(r *Result) output.Converted {
 	object := r.Document.Object()
 	old, _ := yaml.Marshal(source(object))
@@ -260,7 +260,7 @@ func reportedConversion(r *Result) output.Converted {
 	return out
 }
 
-// print writes the new policies, and says what became of the old one.
+// print writes the new policies, and reports on the old one.
 func (o *Options) print(r *Result, more bool) error {
 	object := r.Document.Object()
 	by := " by kubectl-mutate " + process.Release()
@@ -309,8 +309,8 @@ func (o *Options) print(r *Result, more bool) error {
 	return o.write(object, text+unconverted(r))
 }
 
-// write writes the file of a policy, unless there is one that was edited since convert wrote it, or that it
-// has not written.
+// write writes the file of a policy, unless convert has not written the existing one, or it was edited
+// since.
 func (o *Options) write(policy *unstructured.Unstructured, text string) error {
 	if err := os.MkdirAll(o.Directory, 0o777); err != nil {
 		return err
@@ -325,13 +325,13 @@ func (o *Options) write(policy *unstructured.Unstructured, text string) error {
 	return file.Replace(path, file.Shared, []byte(first+"\n"+digestLine+digest(first, rest)+"\n"+rest))
 }
 
-// digest is that of a file without its second line.
+// digest returns the digest of a file without its second line.
 func digest(first, rest string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(first+"\n"+rest)))
 }
 
-// unconverted has the reasons why rules are not converted, and the rules, or the policy where none is
-// converted, as comments.
+// unconverted returns as comments the reasons why rules are not converted, with the rules, or the whole
+// policy if no rule is converted.
 func unconverted(r *Result) string {
 	var b strings.Builder
 	object := r.Document.Object()
@@ -355,7 +355,7 @@ func unconverted(r *Result) string {
 	return b.String()
 }
 
-// source is a policy without what a server adds.
+// source returns a policy without what a server adds.
 func source(policy *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
@@ -377,7 +377,7 @@ func notConverted(refusal *convert.Refusal) string {
 	return fmt.Sprintf("Not converted: %s%v", rule, refusal)
 }
 
-// commented is a string as comments. Nothing in it ends one.
+// commented returns a string as comments. Nothing in it ends them.
 func commented(text string) string {
 	return "# " + strings.ReplaceAll(strings.TrimRight(redact.EscapeLines(text), "\n"), "\n", "\n# ") + "\n"
 }
@@ -408,7 +408,7 @@ func (o *Options) row(r *Result) {
 	}
 }
 
-// table prints what became of each rule.
+// table prints the result for each rule.
 func (o *Options) table() {
 	if o.Quiet {
 		return
@@ -421,13 +421,12 @@ func (o *Options) table() {
 	fmt.Fprint(o.ErrOut, wording.Table(rows))
 }
 
-// comment says something above the new policies.
+// comment adds a comment above the new policies.
 func (o *Options) comment(r *Result, text string) {
 	r.Form.Comment(redact.EscapeLines(text))
 }
 
-// chosen says which language --to auto chose for a policy, and what the other one cannot say; nothing where
-// the user did.
+// chosen says which language --to auto chose for a policy, and why not the other; empty for another --to.
 func (o *Options) chosen(r *Result) string {
 	if len(o.To) == 1 {
 		return ""
@@ -445,7 +444,7 @@ func (o *Options) say(format string, args ...any) {
 	}
 }
 
-// path is that of a file that this run has not written yet.
+// path returns the path of a file that this run has not written yet.
 func (o *Options) path(name string) string {
 	if o.written == nil {
 		o.written = map[string]bool{}
@@ -458,7 +457,7 @@ func (o *Options) path(name string) string {
 	return filepath.Join(o.Directory, out)
 }
 
-// checkOverwrite returns an error if there is a file that convert has not written, or that was edited since.
+// checkOverwrite returns an error for a file that convert has not written, or that was edited since.
 func checkOverwrite(path string) error {
 	info, err := os.Lstat(path)
 	switch {

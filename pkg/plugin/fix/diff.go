@@ -21,12 +21,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// diff returns the unified diff of the file, as git apply takes it. Where the file has a Secret, its values
-// are masked.
+// diff returns the unified diff of the file for git apply, with masked values of Secrets.
 func (f *manifest) diff(ctx context.Context, explain bool) string {
 	name := strings.TrimPrefix(shownPath(f.path), "/")
 	if strings.ContainsAny(name, " \t") {
-		name += "\t" // which ends a name with spaces
+		name += "\t" // ends a name with spaces
 	}
 	from, to := "a/"+name, "b/"+name
 	if f.before == nil {
@@ -56,10 +55,10 @@ func (f *manifest) diff(ctx context.Context, explain bool) string {
 	return strings.Join(lines, "")
 }
 
-// hunk matches the head of a hunk, with its lines before and after the change.
+// hunk matches the head of a hunk with its lines before and after the change.
 var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-// explain names in the head of each hunk the rules that write its fields, where git names a function.
+// explain names, in the head of each hunk, the rules that write its fields, where git names a function.
 func (f *manifest) explain(ctx context.Context, lines []string) {
 	var rules [2]map[int][]string // by the lines before and after
 	for state, text := range [][]byte{f.before, f.text} {
@@ -71,10 +70,10 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 		rules[state] = map[int][]string{}
 		for i, fields := range f.fields {
 			for _, field := range fields {
-				if (field.Kind == engine.Removed && !f.patch) != (state == 0) { // a patch says what is removed
+				if (field.Kind == engine.Removed && !f.patch) != (state == 0) { // a patch names removed fields
 					continue
 				}
-				line := 0 // all of them, in a JSON patch
+				line := 0 // the whole document, as in a JSON patch
 				if i < len(documents) && documents[i].Line != nil {
 					line = documents[i].Line(edit.Field(documents[i].Object().Object, field.Path))
 				}
@@ -105,7 +104,7 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 	}
 }
 
-// shownPath returns a path relative to the working directory, if it is below that.
+// shownPath returns a path relative to the working directory if it is below that.
 func shownPath(path string) string {
 	if directory, err := os.Getwd(); err == nil {
 		if absolute, err := filepath.Abs(path); err == nil {
@@ -117,10 +116,10 @@ func shownPath(path string) string {
 	return redact.EscapeLine(filepath.ToSlash(filepath.Clean(path)))
 }
 
-// comment matches the comments of YAML, and what looks like them.
+// comment matches the comments of YAML, and strings that look alike.
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*?(\r?)$`)
 
-// strings returns both states as they may be shown; false if they may not.
+// texts returns both states as they may be shown, and whether they may.
 func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	if f.hide {
 		return "", "", false
@@ -148,8 +147,8 @@ func (f *manifest) texts(ctx context.Context) (before, after string, ok bool) {
 	return b, a, errBefore == nil && errAfter == nil && a != b
 }
 
-// documentOr returns a document of a state of the file or, where that has none, what names the one of the
-// other.
+// documentOr returns a document of a state of the file or, if the state lacks it, the empty object of its
+// kind.
 func documentOr(state, other []engine.Document, i int) *unstructured.Unstructured {
 	if i < len(state) {
 		return state[i].Object()
@@ -160,8 +159,8 @@ func documentOr(state, other []engine.Document, i int) *unstructured.Unstructure
 	}
 }
 
-// masked returns a state of the file with documents as they may be shown, and no comment but that of fix,
-// since a comment may repeat what the Secret has.
+// masked returns a state of the file with masked documents, and only the comment of fix, since a comment may
+// repeat a value of the Secret.
 func masked(ctx context.Context, text []byte, shown []edit.Document) (string, error) {
 	if len(text) == 0 {
 		return "", nil

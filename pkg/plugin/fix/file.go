@@ -26,19 +26,19 @@ type manifest struct {
 	path    string // as it was read
 	place   string // with its links followed
 	before  []byte
-	text    []byte        // as it is to be
+	text    []byte        // the new content
 	hide    bool          // the diff is not shown
-	patch   bool          // of an overlay, for one object
-	allow   bool          // values that are made of Secrets
-	refused error         // why it stays as it is
-	left    map[int]error // why documents of it do
-	// first are the documents of before, and now those of text.
+	patch   bool          // a patch of an overlay for one object
+	allow   bool          // values derived from Secrets
+	refused error         // why the file stays unchanged
+	left    map[int]error // why documents of it stay unchanged
+	// first has the documents of before, now those of text
 	first, now []engine.Document
-	hidden     map[int][]fieldpath.Path     // of what rules made of Secrets, by documents
-	fields     map[int][]engine.FieldChange // by documents, of all rounds
+	hidden     map[int][]fieldpath.Path     // fields derived from Secrets, by document
+	fields     map[int][]engine.FieldChange // changed fields of all rounds, by document
 }
 
-// file returns the file of a path.
+// file returns the file of a path, which it reads once.
 func (o *options) file(ctx context.Context, path string) *manifest {
 	f := o.files[path]
 	if f == nil {
@@ -51,7 +51,7 @@ func (o *options) file(ctx context.Context, path string) *manifest {
 	return f
 }
 
-// refuse leaves the file as it is, unless the reason is nil.
+// refuse leaves the file unchanged, unless the reason is nil.
 func (f *manifest) refuse(why error) {
 	if why != nil && f.refused == nil {
 		f.refused, f.text = why, f.before
@@ -60,7 +60,7 @@ func (f *manifest) refuse(why error) {
 
 func (f *manifest) changed() bool { return !bytes.Equal(f.before, f.text) }
 
-// read reads the file, which is to be in one of the directories that the user named.
+// read reads the file, which has to be in one of the directories of -f.
 func (f *manifest) read(ctx context.Context, roots []string) (err error) {
 	f.place = file.Place(f.path)
 	if !file.Inside(f.path, roots) {
@@ -84,10 +84,10 @@ func (f *manifest) read(ctx context.Context, roots []string) (err error) {
 	return err
 }
 
-// errTemplate says what to do with a template.
+// errTemplate suggests how to change a template.
 var errTemplate = errors.New(`it is a template of Helm, which is not changed: see what is to change with "helm template CHART | kubectl mutate preview -p POLICIES -f -", and change the values or the chart, or add a post-renderer`)
 
-// withTemplates returns the error of a run, which for templates says that they are such.
+// withTemplates replaces errors of files that are templates by errTemplate.
 func withTemplates(err error) error {
 	all := engine.JoinedErrors(err)
 	for i := range all {
@@ -100,8 +100,8 @@ func withTemplates(err error) error {
 	return errors.Join(all...)
 }
 
-// change makes changes of objects in the text, and reports whether it made one. An object of which a change
-// cannot be made stays as it is.
+// change applies changes to the documents of the file, and reports whether it applied any. An object whose
+// change fails stays unchanged.
 func (f *manifest) change(ctx context.Context, changes []*engine.Change) bool {
 	after := map[int]map[string]any{}
 	for _, c := range changes {
@@ -135,14 +135,14 @@ func (f *manifest) change(ctx context.Context, changes []*engine.Change) bool {
 	return made
 }
 
-// leave leaves an object as it is, unless the reason is nil.
+// leave leaves a document unchanged, unless the reason is nil.
 func (f *manifest) leave(i int, why error) {
 	if why != nil {
 		f.left[i] = why
 	}
 }
 
-// unsettled takes back the changes of objects that policies change again each time.
+// unsettled reverts the changes of objects that policies change again each time.
 func (f *manifest) unsettled(ctx context.Context, changes []*engine.Change) {
 	for _, c := range changes {
 		if i, err := f.find(c); err == nil && f.left[i] == nil {
@@ -158,7 +158,7 @@ func (f *manifest) unsettled(ctx context.Context, changes []*engine.Change) {
 	f.refuse(f.apply(ctx, f.before, f.first, after))
 }
 
-// apply edits documents of a string, and keeps the result.
+// apply edits documents of a file's content, and keeps the result.
 func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document,
 	after map[int]map[string]any,
 ) error {
@@ -181,7 +181,7 @@ func (f *manifest) apply(ctx context.Context, text []byte, now []engine.Document
 	return err
 }
 
-// find returns the number of the document of a change, which is as it was when it was evaluated.
+// find returns the index of the document of a change, which must be as it was evaluated.
 func (f *manifest) find(c *engine.Change) (int, error) {
 	found := -1
 	for i, d := range f.now {
@@ -213,7 +213,7 @@ func withNamespace(object map[string]any, in *unstructured.Unstructured) map[str
 	return diff.With(object, "metadata", diff.With(metadata, "namespace", in.GetNamespace()))
 }
 
-// wanted returns an object with the fields of a change, in a namespace only if the file says so.
+// wanted returns an object with the fields of a change, with a namespace only if the file has one.
 func wanted(object map[string]any, c *engine.Change) map[string]any {
 	out := diff.Subset(c.Before.Object, c.After.Object, c.Fields, nil)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -228,7 +228,8 @@ func wanted(object map[string]any, c *engine.Change) map[string]any {
 	return out
 }
 
-// secrets notes what a change has of Secrets, and refuses to write what a rule made of one.
+// secrets records the fields of a change that are derived from Secrets, and refuses values that a rule
+// computes from one.
 func (f *manifest) secrets(i int, c *engine.Change) error {
 	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed || !s.Confidential || !s.Writes.Computes() {
@@ -257,7 +258,7 @@ func (f *manifest) secrets(i int, c *engine.Change) error {
 	return nil
 }
 
-// objects counts the documents that change; those of an overlay are not in its files.
+// objects counts the documents that change; those of an overlay are in other files.
 func (f *manifest) objects() int {
 	n := 0
 	if f.patch {

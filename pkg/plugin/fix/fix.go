@@ -1,5 +1,4 @@
-// Package fix is the command fix, which makes the changes of a preview in the files that the objects come
-// from.
+// Package fix is the command fix, which makes the changes of a preview in the files of the objects.
 package fix
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// Flags are what a user types after fix.
+// Flags has the flags of fix.
 type Flags struct {
 	flags.Evaluate
 	Write, Check bool
@@ -28,7 +27,7 @@ type Flags struct {
 	GitDiff      string // a revision
 }
 
-// inputFlags are those of preview that say what is evaluated without a cluster.
+// inputFlags lists the flags of preview for an evaluation without a cluster.
 var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
 	"policy", "only", "skip", "strict", "values", "assume-binding", "allow-unknown-kinds", "allow-http",
 	"allow-registry",
@@ -36,7 +35,7 @@ var inputFlags = []string{ //nolint:gochecknoglobals // an immutable table
 	"operation", "request-user", "request-group", "quiet",
 }
 
-// NewCommand is `fix`: the changes of a preview, in the files that the objects come from.
+// NewCommand is `fix`: the changes of a preview, in the files of the objects.
 func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := Flags{Evaluate: evaluate}
 	c := &cobra.Command{
@@ -118,7 +117,7 @@ func (f *Flags) toOptions(ctx context.Context) (*options, error) {
 	case slices.Contains(f.Objects.Filenames, "-"):
 		return nil, errors.New("standard input cannot be changed: name files with -f/--filename")
 	}
-	f.Annotate = false // the annotation is for what a cluster has
+	f.Annotate = false // the annotation is for objects of a cluster
 	w, err := factory.OpenShared(&f.Evaluate, false)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
-// changedSince returns the places of the files below directories, or those of files, that, says git, are new
-// or differ from a revision.
+// changedSince returns the places of files, in the given directories or those of the given files, that are
+// new or differ from a revision according to git.
 func changedSince(ctx context.Context, paths []string, revision string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, path := range paths {

@@ -23,27 +23,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
-// patches is the directory of an overlay that has the patches of fix.
+// patches is the directory of an overlay with the patches of fix.
 const patches = "kubectl-mutate"
 
-// patchHead begins the files in it.
+// patchHead begins the files of patches.
 const patchHead = "# Written by kubectl mutate fix, which replaces it.\n"
 
-// overlay is a kustomization that gets a patch for each object that policies change: a base is not only
-// that of one overlay.
+// overlay is a kustomization that gets a patch for each object that policies change: other overlays may
+// share its base.
 type overlay struct {
 	directory string
 	path      string // of its kustomization.yaml
-	text      []byte // of that, with the patches in it, for the next build
+	text      []byte // the kustomization with the patches in it, for the next build
 	own       map[string]any
-	paths     []string          // the patches of an earlier run, relative to the directory
-	built     []engine.Document // without any patch of fix
+	paths     []string          // patches of an earlier run, relative to the directory
+	built     []engine.Document // without patches of fix
 	names     []engine.ObjectKey
 	to        []string               // the paths of their patches, relative to the directory
-	wanted    map[int]map[string]any // what is to become of objects
-	asJSON    map[int]bool           // a strategic merge does not make it
+	wanted    map[int]map[string]any // the wanted objects
+	asJSON    map[int]bool           // objects that need a JSON patch
 	left      map[int]error
-	hidden    map[int][]fieldpath.Path // of what rules made of Secrets
+	hidden    map[int][]fieldpath.Path // fields derived from Secrets
 	fields    map[int][]engine.FieldChange
 }
 
@@ -83,7 +83,7 @@ func openOverlay(ctx context.Context, directory string) (*overlay, error) {
 	if v.built, err = v.build(ctx, v.text); err != nil {
 		return nil, err
 	}
-	// The names that patches know are those before this kustomization changes them.
+	// Patches know objects by their names before this kustomization changes them.
 	plain := maps.Clone(v.own)
 	for _, field := range []string{"namePrefix", "nameSuffix", "namespace"} {
 		delete(plain, field)
@@ -109,7 +109,7 @@ func openOverlay(ctx context.Context, directory string) (*overlay, error) {
 	return v, err
 }
 
-// patchPath returns the path of an entry of patches, if it is one of fix.
+// patchPath returns the path of an entry of patches, if fix has written it.
 func patchPath(entry any) string {
 	fields, _ := entry.(map[string]any)
 	if name, _ := fields["path"].(string); strings.HasPrefix(path.Clean(name), patches+"/") {
@@ -121,19 +121,19 @@ func patchPath(entry any) string {
 func encode(v any) []byte {
 	text, err := yaml.Marshal(v)
 	if err != nil {
-		panic(err) // it was decoded
+		panic(err) // it was decoded before
 	}
 	return text
 }
 
-// build returns the objects of the kustomization with another string.
+// build returns the objects of the kustomization with this content.
 func (v *overlay) build(ctx context.Context, text []byte) ([]engine.Document, error) {
 	r := input.Reader{Instead: map[string][]byte{file.Place(v.path): text}}
 	return r.ReadAll(ctx, input.Files{Kustomize: v.directory})
 }
 
-// change makes changes of built objects, and reports whether it made one. After the last round it takes back
-// those of objects that are still changed.
+// change applies changes to built objects, and reports whether it applied any. In the last round it reverts
+// the changes of objects that still change.
 func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, last bool) bool {
 	now, err := v.build(ctx, v.text)
 	made := false
@@ -165,8 +165,8 @@ func (v *overlay) change(ctx context.Context, changes []*engine.Change, allow, l
 	return v.settle(ctx) && made
 }
 
-// settle has the patches make exactly what is wanted: those that do not as strategic merges are JSON patches,
-// and those that do not either are left out.
+// settle makes the patches produce exactly the wanted objects: a strategic merge patch that does not becomes
+// a JSON patch, and is left out if that does not either.
 func (v *overlay) settle(ctx context.Context) bool {
 	for range 3 {
 		list, _ := v.own["patches"].([]any)
@@ -199,7 +199,7 @@ func (v *overlay) settle(ctx context.Context) bool {
 			return true
 		}
 	}
-	for i := range v.wanted { // together they change other objects
+	for i := range v.wanted { // together they have side effects
 		v.left[i] = fmt.Errorf("%s: the patches change other objects as well", v.directory)
 	}
 	v.wanted = map[int]map[string]any{}
@@ -213,7 +213,7 @@ func reason(err error) string {
 	return "what kustomize does after patches undoes it"
 }
 
-// patch returns the text of a patch, and its entry in the kustomization.
+// patch returns the content of a patch, and its entry in the kustomization.
 func (v *overlay) patch(i int) (text []byte, entry map[string]any) {
 	key, before, after := v.names[i], v.built[i].Object().Object, v.wanted[i]
 	entry = map[string]any{"path": v.to[i]}
@@ -266,8 +266,8 @@ func strategic(before, after map[string]any) map[string]any {
 	return out
 }
 
-// strategicList returns the patch of a list: that of its elements where they have names, else the list. All
-// are named in their order, since kustomize puts those of a patch first.
+// strategicList returns the patch of a list: of its elements if they have names, else the list. It names all
+// elements in order, since kustomize puts those of a patch first.
 func strategicList(before, after []any) []any {
 	for _, field := range []string{"name", "mountPath", "containerPort", "ip"} {
 		was, wasNamed := byName(before, field)
@@ -306,10 +306,10 @@ func byName(list []any, field string) (map[any]map[string]any, bool) {
 	return out, len(out) == len(list)
 }
 
-// mentionsSecrets reports whether a string may have values of Secrets.
+// mentionsSecrets reports whether a file may have values of Secrets.
 func mentionsSecrets(text []byte) bool { return bytes.Contains(bytes.ToLower(text), []byte("secret")) }
 
-// files returns the files that change: the patches, and the kustomization.
+// files returns the files that change: the patches and the kustomization.
 func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 	var out []*manifest
 	add := func(name string, text []byte, i int) error {
@@ -325,7 +325,7 @@ func (v *overlay) files(ctx context.Context) ([]*manifest, error) {
 		if f.before = before; !f.changed() {
 			return nil
 		}
-		f.first, _ = input.ReadText(ctx, f.path, before) // a JSON patch is not read
+		f.first, _ = input.ReadText(ctx, f.path, before) // fails for a JSON patch
 		f.now, _ = input.ReadText(ctx, f.path, text)
 		if i >= 0 {
 			f.hidden, f.fields = map[int][]fieldpath.Path{0: v.hidden[i]}, map[int][]engine.FieldChange{0: v.fields[i]}

@@ -18,22 +18,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// rounds is how often policies are evaluated on what they made of the files, until nothing changes: once for
-// an update, once for what a creation does differently, and once for each rule that waits for a later one.
+// rounds is the maximum number of evaluations until nothing changes: one for an update, one for the
+// differences of a creation, and one for each rule that depends on a later one.
 const rounds = 5
 
-// options are what a run needs.
+// options are the parts of a run.
 type options struct {
 	*Flags
 	Out, ErrOut io.Writer // ErrOut masks and escapes
 	first       io.Writer // for the notices of the first evaluation
 	open        func(errOut io.Writer) (*factory.Factory, error)
 	roots       []string
-	since       map[string]bool // the places of the files that may change; nil for all
+	since       map[string]bool // places of the files that may change; nil for all
 
 	overlay *overlay             // nil for files
 	files   map[string]*manifest // by their paths
-	failed  bool                 // not all could be evaluated, or edited
+	failed  bool                 // some objects could not be evaluated or edited
 	told    map[string]bool
 }
 
@@ -82,7 +82,7 @@ func (o *options) run(ctx context.Context) (int, error) {
 	}
 }
 
-// evaluate evaluates the policies on the files as they are to be.
+// evaluate evaluates the policies on the new content of the files.
 func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error) {
 	r := &round{changes: map[string][]*engine.Change{}}
 	w, err := o.open(errOut)
@@ -100,7 +100,7 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 	w.Twice = func(earlier, later string) {
 		one, at, _ := cutLine(earlier)
 		other, where, _ := cutLine(later)
-		// or a link to it
+		// the same file, perhaps by a link
 		if place := file.Place(one); o.since != nil && !o.since[place] ||
 			place == file.Place(other) && at == where {
 			return
@@ -138,7 +138,7 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 	return r, err
 }
 
-// tell reports once what could not be evaluated on an object, which stays as it is.
+// tell reports, once, rules that could not be evaluated on an object.
 func (o *options) tell(c *engine.Change) {
 	shown := c.ToShow()
 	for i := range shown.Steps {
@@ -149,7 +149,7 @@ func (o *options) tell(c *engine.Change) {
 	}
 }
 
-// once prints an error that several rounds have.
+// once prints an error only in the first round that has it.
 func (o *options) once(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !o.told[text] {
 		o.told[text] = true
@@ -225,7 +225,7 @@ func (o *options) finish(ctx context.Context, s evaluation.Summary) (int, error)
 	return process.ExitOK, nil
 }
 
-// sentence sums the run up.
+// sentence sums up the run.
 func (o *options) sentence(s evaluation.Summary, changed, objects, refused int) string {
 	did, hint := "would change", "; --write changes them"
 	if o.Write {

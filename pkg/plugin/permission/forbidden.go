@@ -10,21 +10,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// ForbiddenError is a server's refusal for want of a permission.
+// ForbiddenError is a server's refusal because of a missing permission.
 type ForbiddenError struct {
 	Need Need  // the permission; Why is empty
-	Err  error // the server's answer
+	Err  error // the server's response
 }
 
-// Error is the server's answer.
+// Error returns the server's message.
 func (e *ForbiddenError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the server's answer.
+// Unwrap returns the server's response.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// Forbidden wraps the error of a refused request in a *ForbiddenError, which names the lacking
-// permission: the server's answer has it only as prose. Path is that of the request, without its
-// query. Any other error is returned as it is.
+// Forbidden wraps the error of a refused request in a *ForbiddenError, which names the missing permission:
+// the response has it only as prose. Path is the request's, without the query. Any other error is returned
+// unchanged.
 func Forbidden(err error, method, path string) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -37,7 +37,7 @@ func Forbidden(err error, method, path string) error {
 	verb := verb(method, p)
 	need := Need{Verb: verb, Group: p.Group, Resource: p.Resource, Namespace: p.Namespace, Name: p.Name}
 	if details := status.Status().Details; need.Verb == "list" && details != nil {
-		need.Name = details.Name // of a field selector, which names one object
+		need.Name = details.Name // from a field selector for one object
 	}
 	if p.Subresource != "" {
 		need.Resource += "/" + p.Subresource
@@ -45,7 +45,7 @@ func Forbidden(err error, method, path string) error {
 	return &ForbiddenError{Need: need, Err: err}
 }
 
-// verb is what an authorizer calls a request for a resource.
+// verb returns the verb of a request for a resource, as authorizers call it.
 func verb(method string, p engine.APIPath) string {
 	switch {
 	case method == http.MethodPost:
@@ -56,7 +56,7 @@ func verb(method string, p engine.APIPath) string {
 	return strings.ToLower(method)
 }
 
-// Lacking collects the permissions that requests lacked, in the order in which they were added.
+// Lacking collects the missing permissions of requests, in the order in which they were added.
 type Lacking struct{ Needs []Need }
 
 // Of adds the permissions of all refusals in an error, which may join several.
@@ -76,8 +76,8 @@ func (l *Lacking) Of(err error) {
 	}
 }
 
-// Hint returns a line for each lacking rule of a role, with the first namespaces of many, and how to print
-// all that a run needs; empty if no permission is lacking.
+// Hint returns a line for each missing rule of a role, with the first of its namespaces, and how to print
+// all permissions of a run; empty if no permission is missing.
 func (l *Lacking) Hint() string {
 	byNamespace := inNamespaces(l.Needs)
 	if len(byNamespace) == 0 {
@@ -104,7 +104,7 @@ func (l *Lacking) Hint() string {
 	return b.String()
 }
 
-// line is the rule as one line of YAML.
+// line returns the rule as one line of YAML.
 func (r Rule) line() string {
 	fields := make([]string, 0, len(r.fields()))
 	for _, f := range r.fields() {

@@ -53,15 +53,15 @@ func PrintJSON(out io.Writer, objects []any) error {
 	return PrintList(out, items)
 }
 
-// fields are those of an object that a user sets.
+// fields returns an object without its status.
 func fields(object any) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	delete(out, "status") // Go's types have it even if it is empty
 	return out, err
 }
 
-// write writes a value in block style, its fields in order. Texts are quoted, unless each line stands for
-// itself.
+// write writes a value in block style, its fields in order. Strings are quoted, unless each line is
+// harmless.
 func write(b *strings.Builder, value any, margin string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func writeBelow(b *strings.Builder, value any, margin string) {
 	}
 }
 
-// order lists names as people write manifests.
+// order returns the names of fields in the usual order of manifests.
 func order(object map[string]any) []string {
 	first := []string{"apiVersion", "kind", "metadata", "name"}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(object)), func(name string) bool {
@@ -114,7 +114,7 @@ func order(object map[string]any) []string {
 	}), names...)
 }
 
-// scalar is a string: as the lines of a block where it has several and all are harmless.
+// scalar returns a string: as a block if it has several harmless lines, else quoted.
 func scalar(text, margin string) string {
 	if !strings.Contains(text, "\n") || !harmless(text) {
 		return Quote(text)
@@ -131,7 +131,8 @@ func scalar(text, margin string) string {
 }
 
 // harmless reports whether the lines of a string mean themselves in a block, in a terminal, in a shell that
-// they are pasted into, and in the log of a CI runner. It begins with no blank, and ends with one line break.
+// they are pasted into, and in the log of a CI runner. It must not begin with a blank, and must end with one
+// line break.
 func harmless(text string) bool {
 	return !strings.ContainsAny(text, "$`!\\\t") && text[0] != ' ' && text[0] != '\n' &&
 		strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\n\n") &&

@@ -1,5 +1,5 @@
-// Package permission computes the permissions that a run needs, as the smallest Roles and ClusterRole
-// that grant them, and the permission that a refused request lacked.
+// Package permission computes the permissions of a run, as the smallest Roles and ClusterRole, and the
+// missing permission of a refused request.
 package permission
 
 import (
@@ -13,55 +13,52 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Run is what permissions are wanted for.
+// Run describes the run that needs permissions.
 type Run struct {
 	Rules []engine.Description
-	// Served are the kinds of the cluster that can be listed, each in one version.
+	// Served are the listable kinds of the cluster, each in one version.
 	Served []*meta.RESTMapping
-	// HasStatus reports whether the status of a kind is written through an endpoint of its
-	// own.
+	// HasStatus reports whether a kind has a status subresource.
 	HasStatus func(schema.GroupVersionKind) bool
-	// Reads are the kinds of policies, and of inputs of theirs, that are read from
-	// the cluster.
+	// Reads reports whether objects of a kind are read from the cluster as policies or their inputs.
 	Reads func(schema.GroupKind) bool
-	// Namespaces are those that the run keeps to, as with -n or --namespaces; none for all.
+	// Namespaces of the run, as with -n or --namespaces; empty for all.
 	Namespaces []string
-	// Only are the types and names that the user typed (engine.Scope).
+	// Only has the types and names that the user typed (engine.Scope).
 	Only []engine.ObjectKey
-	// Purpose is what the run does.
+	// Purpose of the run.
 	Purpose Purpose
-	// Reports are the kinds of the reports that a preview keeps in the cluster: of objects in namespaces, and
-	// of the others.
+	// Reports are the kinds of reports that a preview keeps in the cluster: on namespaced objects, and on
+	// others.
 	Reports []schema.GroupKind
-	// DryRuns reports whether a preview sends the changes as dry runs.
+	// DryRuns is set if a preview sends the changes as dry runs.
 	DryRuns bool
-	// Watches reports whether the run goes on with what changes.
+	// Watches is set if the run follows changes.
 	Watches bool
-	// Fixed reports whether it is this very run, as that of a Job, and not also one of which a user types
-	// some of the names.
+	// Fixed is set for exactly this run, such as a Job's, and not also for runs on some names only.
 	Fixed bool
 }
 
 // Purpose is what a run does, in the user's words.
 type Purpose string
 
-// The purposes. Applying takes what a preview does, and more.
+// The purposes. Apply needs what Preview does, and more.
 const (
 	Preview Purpose = "preview"
 	Explain Purpose = "explain" // of the objects in Only, which no policy need match
 	Apply   Purpose = "apply"
 )
 
-// Need is one permission, and what it is for.
+// Need is one permission, and why it is needed.
 type Need struct {
 	Verb, Group, Resource string // Resource with its subresource: "deployments/scale"
 	Namespace, Name       string // empty for all
-	Path                  string // of a request that is for no resource
+	Path                  string // of a non-resource request
 	Why                   string
 }
 
-// Needs lists the permissions, and what their giver should know about them. The
-// error is that of a label selector that no server would accept.
+// Needs returns the permissions, and notes for their giver. It fails for a label selector that no server
+// would accept.
 func (r Run) Needs() (needs []Need, notes []string, err error) {
 	c := &collector{Run: r, known: map[Need]bool{}}
 	each := r.Namespaces
@@ -86,7 +83,7 @@ func (r Run) Needs() (needs []Need, notes []string, err error) {
 	return slices.DeleteFunc(slices.Clone(c.needs), c.implied), c.notes, nil
 }
 
-// reports are written, and deleted when they are out of date.
+// reports adds writing reports, and deleting old ones.
 func (c *collector) reports() {
 	for _, gk := range c.Reports {
 		m, err := c.RESTMapping(gk)
@@ -103,14 +100,14 @@ func (c *collector) reports() {
 	}
 }
 
-// collector collects what a run needs, in one of its namespaces after the other.
+// collector collects the needs of a run, namespace by namespace.
 type collector struct {
 	Run
 	namespace string // empty for all
 	needs     []Need
 	known     map[Need]bool // the needs
 	notes     []string
-	ruling    []string // resources that rule over others, which a wildcard covers
+	ruling    []string // resources that control others, which a wildcard covers
 }
 
 func (c *collector) add(n Need) {
@@ -134,7 +131,7 @@ func (c *collector) note(format string, args ...any) {
 	}
 }
 
-// scope is that of the run in the namespace: what may change.
+// scope returns the scope of the run in the namespace.
 func (c *collector) scope() *engine.Scope {
 	scope := &engine.Scope{ClusterScoped: c.namespace == "", Only: c.Only}
 	if c.namespace != "" {
@@ -143,8 +140,7 @@ func (c *collector) scope() *engine.Scope {
 	return scope
 }
 
-// objects are those that the rules are evaluated on: they are read, kind by kind,
-// as the run itself chooses them.
+// objects adds reading the objects that the rules are evaluated on, kind by kind, as the run chooses them.
 func (c *collector) objects() error {
 	all := c.matched(func(*engine.Description) bool { return true })
 	var named []engine.Selection
@@ -163,7 +159,7 @@ func (c *collector) objects() error {
 	return c.triggers(append(triggers, named...))
 }
 
-// triggers are listed wherever the rules say.
+// triggers adds listing triggers, wherever the rules say.
 func (c *collector) triggers(all []engine.Selection) error {
 	return c.eachKind(all, everywhere, func(m *meta.RESTMapping, k *engine.KindFilter) {
 		need := c.need(m, k)
@@ -178,8 +174,7 @@ func (c *collector) triggers(all []engine.Selection) error {
 
 var everywhere = engine.Scope{ClusterScoped: true} //nolint:gochecknoglobals // an immutable value
 
-// eachKind calls found with the kinds of which a scope leaves objects of selections. The error is that of a
-// label selector.
+// eachKind calls found with the kinds of selections in a scope. The error is about a label selector.
 func (c *collector) eachKind(all []engine.Selection, scope engine.Scope,
 	found func(*meta.RESTMapping, *engine.KindFilter),
 ) error {
@@ -195,7 +190,7 @@ func (c *collector) eachKind(all []engine.Selection, scope engine.Scope,
 	return nil
 }
 
-// propagates reports whether a rule may change other objects of the run than those it matches.
+// propagates reports whether a rule may change objects of the run other than those it matches.
 func (c *collector) propagates(d *engine.Description) bool {
 	return d.Existing == engine.ByTrigger &&
 		(c.Purpose == Explain || slices.ContainsFunc(d.Targets, func(s engine.Selection) bool {
@@ -203,7 +198,7 @@ func (c *collector) propagates(d *engine.Description) bool {
 		}))
 }
 
-// targets returns the part of what a rule changes that is in the scope of the run.
+// targets returns the part of a rule's targets in the scope of the run.
 func (c *collector) targets(s engine.Selection) []engine.Selection { return c.scope().Narrow(s, c) }
 
 // RESTMapping implements engine.Mapper.
@@ -216,7 +211,7 @@ func (c *collector) RESTMapping(gk schema.GroupKind, _ ...string) (*meta.RESTMap
 	return nil, &meta.NoKindMatchError{GroupKind: gk}
 }
 
-// matched is what the rules match that are wanted.
+// matched returns what the wanted rules match.
 func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Selection {
 	var out []engine.Selection
 	for i := range c.Rules {
@@ -227,9 +222,9 @@ func (c *collector) matched(wanted func(*engine.Description) bool) []engine.Sele
 	return out
 }
 
-// addChosen adds what reading the objects takes that the scope leaves of selections.
-// Where the user has typed nothing and the run is not Fixed, that is enough for one with the types or names
-// of what rules change too: a single object is got. What only triggers rules is listed.
+// addChosen adds reading the objects of selections in the scope. If the user has typed nothing and the run
+// is not Fixed, the permissions are enough for a run with types or names of changed objects, which gets
+// single objects. Objects that are only triggers are listed.
 func (c *collector) addChosen(all []engine.Selection) error {
 	own := c.matched(func(d *engine.Description) bool { return d.Existing != engine.ByTrigger })
 	changed, err := engine.NewObjectFilter(own, *c.scope())
@@ -260,7 +255,7 @@ func (c *collector) addChosen(all []engine.Selection) error {
 	})
 }
 
-// watch adds what it takes to follow objects.
+// watch adds following objects.
 func (c *collector) watch(n Need) {
 	if !c.Watches {
 		return
@@ -270,18 +265,18 @@ func (c *collector) watch(n Need) {
 	}
 }
 
-// watchParams adds what it takes to follow the parameters of a policy.
+// watchParams adds following the parameters of a policy.
 func (c *collector) watchParams(s engine.Selection) {
 	for _, m := range c.kinds(s) {
 		n := about(m, s)
 		if n.Why = "parameters of policies"; namespaced(m) && s.Namespace == engine.Computed {
-			n.Namespace = c.namespace // that of the object
+			n.Namespace = c.namespace // the object's
 		}
 		c.watch(n)
 	}
 }
 
-// need is one about the chosen objects of a kind, whose names are left open.
+// need returns a need for the chosen objects of a kind, without names.
 func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	n := Need{Group: m.Resource.Group, Resource: m.Resource.Resource}
 	if at := k.Namespaces(); namespaced(m) && len(at) == 1 {
@@ -290,7 +285,7 @@ func (c *collector) need(m *meta.RESTMapping, k *engine.KindFilter) Need {
 	return n
 }
 
-// exactNames are those that chosen objects can have; one empty name is any.
+// exactNames returns the names of the chosen objects; one empty name for any.
 func exactNames(k *engine.KindFilter) []string {
 	typed := k.Keys()
 	if len(typed) == 0 {
@@ -303,7 +298,7 @@ func exactNames(k *engine.KindFilter) []string {
 	return out
 }
 
-// namespaces are read for their labels.
+// namespaces adds reading namespaces for their labels.
 func (c *collector) namespaces() {
 	need := Need{Verb: "get", Resource: "namespaces", Namespace: c.namespace, Name: c.namespace, Why: "labels of namespaces, by which policies select"}
 	c.add(need)
@@ -313,8 +308,7 @@ func (c *collector) namespaces() {
 	}
 }
 
-// KyvernoKinds are those by which a cluster is known to run Kyverno, whose settings
-// say which objects it leaves alone.
+// KyvernoKinds are the kinds of a cluster with Kyverno, whose settings say which objects it ignores.
 func KyvernoKinds() []schema.GroupKind {
 	return []schema.GroupKind{
 		{Group: "kyverno.io", Kind: "ClusterPolicy"},
@@ -322,7 +316,7 @@ func KyvernoKinds() []schema.GroupKind {
 	}
 }
 
-// Defines reports whether objects of a kind add others to what a server serves.
+// Defines reports whether objects of a kind define other kinds.
 func Defines(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
 		gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
@@ -369,7 +363,7 @@ func (c *collector) rule(d *engine.Description) {
 	}
 }
 
-// reaches reports whether the run can read any object that the rule matches and that matters.
+// reaches reports whether the run can read any relevant object that the rule matches.
 func (c *collector) reaches(d *engine.Description) bool {
 	scope := *c.scope()
 	if d.Existing == engine.ByTrigger {
@@ -383,7 +377,7 @@ func (c *collector) reaches(d *engine.Description) bool {
 	return err == nil && reaches
 }
 
-// autoscalers are looked at where a rule may change what they set.
+// autoscalers adds reading autoscalers if a rule may change what they set.
 func (c *collector) autoscalers(d *engine.Description) {
 	for _, scaler := range []struct{ group, kind, sets string }{
 		{"autoscaling", "HorizontalPodAutoscaler", "spec.replicas"},

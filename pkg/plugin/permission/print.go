@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// WriteYAML writes the role and its binding. It writes by hand what a marshaller would write without
-// comments: every string is JSON's, which YAML reads as the same text but for surrogates.
+// WriteYAML writes the role and its binding. A marshaller would write no comments; every string is JSON's,
+// which YAML reads as the same string except for surrogates.
 func (r Role) WriteYAML(b *strings.Builder) {
 	r.head(b, r.kind())
 	b.WriteString("rules:\n")
@@ -32,7 +32,7 @@ func (r Role) WriteYAML(b *strings.Builder) {
 	}
 }
 
-// head writes what the role and its binding begin with.
+// head writes the beginning of the role and its binding.
 func (r Role) head(b *strings.Builder, kind string) {
 	fmt.Fprintf(b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n", kind, Quote(r.Name))
 	if r.Namespace != "" {
@@ -40,7 +40,7 @@ func (r Role) head(b *strings.Builder, kind string) {
 	}
 }
 
-// binding writes who has the role.
+// binding writes the binding of the role.
 func (r Role) binding(b *strings.Builder) {
 	r.head(b, r.kind()+"Binding")
 	fmt.Fprintf(b, "roleRef:\n  apiGroup: %s\n  kind: %s\n  name: %s\nsubjects:\n", rbacv1.GroupName, r.kind(), Quote(r.Name))
@@ -56,13 +56,13 @@ func (r Role) binding(b *strings.Builder) {
 	}
 }
 
-// field is one of a rule, with what it lists.
+// field is a field of a rule with its values.
 type field struct {
 	name   string
 	values []string
 }
 
-// fields are those that are not empty, in the order in which they are written.
+// fields returns the non-empty fields in the order of output.
 func (r Rule) fields() []field {
 	return slices.DeleteFunc([]field{
 		{"nonResourceURLs", r.NonResourceURLs},
@@ -81,20 +81,20 @@ func texts(values []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// Quote is a string as YAML has it, in quotes, so that it acts on no terminal, shell or CI runner.
+// Quote returns a quoted YAML string that acts on no terminal, shell or CI runner.
 func Quote(value string) string {
 	quoted, _ := json.Marshal(value)                              // a string has no way to fail
-	return jsonEscaper.Replace(redact.Escape(string(quoted), "")) // whose escapes are among YAML's
+	return jsonEscaper.Replace(redact.Escape(string(quoted), "")) // with escapes that YAML has
 }
 
-// What a shell acts on in a here-document, or, of what is pasted, in its history; and how a
-// command to a CI runner begins.
+// Characters that a shell acts on in a here-document, or in pasted text by its history; and the start of
+// commands to CI runners.
 var (
 	jsonEscaper    = strings.NewReplacer("$", `\u0024`, "`", `\u0060`, "!", `\u0021`, `\\`, `\u005c`, "##", `#\u0023`) //nolint:gochecknoglobals // an immutable table
 	commentEscaper = strings.NewReplacer("$", `\x24`, "`", `\x60`, "!", `\x21`, `\`, `\x5c`)                           //nolint:gochecknoglobals // an immutable table
 )
 
-// Comment is a string as a comment, of which no shell expands a part.
+// Comment returns a string as a comment, of which no shell expands a part.
 func Comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
 }

@@ -10,22 +10,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Role is a ClusterRole, or a Role where it has a namespace.
+// Role is a ClusterRole, or a Role if it has a namespace.
 type Role struct {
 	Name, Namespace string
 	Rules           []Rule
-	Subjects        []rbacv1.Subject // that it is bound to; without any it has no binding
+	Subjects        []rbacv1.Subject // of its binding; without subjects it has no binding
 }
 
-// Rule is a rule of a Role, and what it is for.
+// Rule is a rule of a Role, with its reasons.
 type Rule struct {
 	rbacv1.PolicyRule
 	Why []string
 }
 
-// Roles puts needs together: in one ClusterRole, or, where the run keeps to a
-// namespaces, in a Role for each namespace and a ClusterRole for what is in none. All are bound to
-// the same subjects.
+// Roles returns the roles for needs: one ClusterRole, or for a run in namespaces, a Role for each of them
+// and a ClusterRole for cluster-scoped objects. All have the same subjects.
 func Roles(name string, needs []Need, namespaces []string, subjects []rbacv1.Subject) []Role {
 	if len(namespaces) == 0 {
 		needs = slices.Clone(needs)
@@ -40,7 +39,7 @@ func Roles(name string, needs []Need, namespaces []string, subjects []rbacv1.Sub
 	return out
 }
 
-// inNamespaces makes a role of the needs in each namespace, and of those in none.
+// inNamespaces returns a role for each namespace of needs, and for none.
 func inNamespaces(needs []Need) []Role {
 	byNamespace := map[string][]Need{}
 	for _, n := range needs {
@@ -53,8 +52,8 @@ func inNamespaces(needs []Need) []Role {
 	return out
 }
 
-// rules makes a rule of all verbs on one resource. Names are only kept where no
-// need asks for the verb on all of the objects.
+// rules returns one rule for all verbs on a resource. Names are only kept if no need has the verb on all
+// objects.
 func rules(needs []Need) []Rule {
 	whole := map[string]bool{}
 	for _, n := range needs {
@@ -62,7 +61,7 @@ func rules(needs []Need) []Rule {
 			whole[n.Verb+" "+n.Group+"/"+n.Resource] = true
 		}
 	}
-	found := map[Need]*Rule{} // by what the rule is about
+	found := map[Need]*Rule{} // by resource and name
 	for _, n := range needs {
 		at := Need{Group: n.Group, Resource: n.Resource, Name: n.Name, Path: n.Path}
 		if whole[n.Verb+" "+n.Group+"/"+n.Resource] {
@@ -93,7 +92,7 @@ func rules(needs []Need) []Rule {
 	return joinRules(out)
 }
 
-// rule is a rule about it, without verbs.
+// rule returns a rule for the need, without verbs.
 func (n Need) rule() rbacv1.PolicyRule {
 	if n.Path != "" {
 		return rbacv1.PolicyRule{NonResourceURLs: []string{n.Path}}
@@ -105,7 +104,7 @@ func (n Need) rule() rbacv1.PolicyRule {
 	return r
 }
 
-// joinRules makes one rule of those that differ in the resource alone.
+// joinRules joins rules that differ only in the resource.
 func joinRules(list []Rule) []Rule {
 	var out []Rule
 	known := map[string]int{}
@@ -126,7 +125,6 @@ func joinRules(list []Rule) []Rule {
 	return out
 }
 
-// kind is what the object is to a server.
 func (r Role) kind() string {
 	if r.Namespace == "" {
 		return "ClusterRole"
@@ -134,9 +132,9 @@ func (r Role) kind() string {
 	return "Role"
 }
 
-// Objects are the role and its binding as manifests.
+// Objects returns the role and its binding as manifests.
 func (r Role) Objects() []any {
-	type manifest struct { // of all four kinds
+	type manifest struct { // for all four kinds
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 		Rules             []rbacv1.PolicyRule `json:"rules,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// write reads each object again and patches it.
+// write adds reading each object again and patching it.
 func (c *collector) write(d *engine.Description) {
 	if d.Existing == engine.ByTrigger {
 		if c.Purpose == Apply {
@@ -27,7 +27,7 @@ func (c *collector) write(d *engine.Description) {
 		return
 	}
 	_ = c.eachKind(d.Matches, *c.scope(), func(m *meta.RESTMapping, k *engine.KindFilter) {
-		// objects has returned the error
+		// objects has returned its error
 		need := c.need(m, k)
 		for _, need.Name = range exactNames(k) {
 			c.patch(need, c.parts(d, engine.Selection{}, m))
@@ -42,10 +42,10 @@ func (c *collector) write(d *engine.Description) {
 	})
 }
 
-// rulingGroups have kinds that rule over others, which the author of a wildcard may not have thought of.
+// rulingGroups have kinds that control others, which the author of a wildcard may not have thought of.
 var rulingGroups = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"} //nolint:gochecknoglobals // an immutable table
 
-// patch adds what writing to the parts of an object takes.
+// patch adds writing to the parts of an object.
 func (c *collector) patch(need Need, parts []string) {
 	need.Why = "objects that the policies change"
 	whole := need.Resource
@@ -60,8 +60,8 @@ func (c *collector) patch(need Need, parts []string) {
 	}
 }
 
-// parts are the endpoints of a kind that a rule writes to: "" for the object
-// itself, "status", or the subresource that a target names.
+// parts returns the endpoints of a kind that a rule writes to: "" for the object itself, "status", or the
+// subresource of a target.
 func (c *collector) parts(d *engine.Description, target engine.Selection, m *meta.RESTMapping) []string {
 	if target.Subresource != "" {
 		return []string{target.Subresource}
@@ -82,7 +82,7 @@ func (c *collector) parts(d *engine.Description, target engine.Selection, m *met
 	return engine.Distinct(out)
 }
 
-// needRead gets what is one object by its name, and lists anything else.
+// needRead adds getting a single object by name, or listing.
 func (c *collector) needRead(s engine.Selection, why string) {
 	for _, m := range c.kinds(s) {
 		need := about(m, s)
@@ -101,7 +101,7 @@ func (c *collector) needRead(s engine.Selection, why string) {
 	}
 }
 
-// kinds are those that a selection names.
+// kinds returns the kinds of a selection.
 func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 	var out []*meta.RESTMapping
 	for _, m := range c.Served {
@@ -116,7 +116,7 @@ func (c *collector) kinds(s engine.Selection) []*meta.RESTMapping {
 
 func namespaced(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameNamespace }
 
-// about is a need of what a selection names of a kind.
+// about returns a need for the objects of a selection of a kind.
 func about(m *meta.RESTMapping, s engine.Selection) Need {
 	out := Need{Group: m.Resource.Group, Resource: m.Resource.Resource, Name: fixed(s.Name)}
 	if namespaced(m) {
@@ -125,7 +125,7 @@ func about(m *meta.RESTMapping, s engine.Selection) Need {
 	return out
 }
 
-// one reports whether a selection will name a single object when the rule runs.
+// one reports whether a selection names a single object when the rule runs.
 func one(s engine.Selection, m *meta.RESTMapping) bool {
 	plain := func(text string) bool {
 		return text == engine.Computed || text != "" && !selector.HasWildcard(text)
@@ -133,7 +133,7 @@ func one(s engine.Selection, m *meta.RESTMapping) bool {
 	return plain(s.Name) && (plain(s.Namespace) || s.Labels == nil && !namespaced(m))
 }
 
-// fixed is a part of a selection that is known before the run; else empty.
+// fixed returns a part of a selection if it is known before the run, else "".
 func fixed(part string) string {
 	if selector.HasWildcard(part) {
 		return ""
@@ -152,15 +152,15 @@ func (c *collector) ask(d *engine.Description, a engine.Ask) {
 	case engine.AskAPI, engine.AskAccess:
 		c.path(d, a)
 	case engine.AskService, engine.AskRegistry, engine.AskProvider:
-		// None of them asks for permissions in the cluster.
+		// no permissions in the cluster
 	}
 }
 
-// path is a request that a policy makes of the API server.
+// path adds a request of a policy to the API server.
 func (c *collector) path(d *engine.Description, a engine.Ask) {
 	p, err := engine.ParseAPIPath(a.Path)
 	if err != nil || p.Refusal(a.Method) != "" {
-		return // it is never made
+		return // never sent
 	}
 	if p.Group == "authorization.k8s.io" && strings.HasPrefix(p.Resource, "self") {
 		return // system:basic-user lets everybody ask about themselves

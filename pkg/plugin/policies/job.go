@@ -24,7 +24,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Flags has the flags of job.
+// jobFlags has the flags of job.
 type jobFlags struct {
 	flags.Evaluate
 	Write  flags.Write

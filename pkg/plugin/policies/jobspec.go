@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/permission"
 )
 
-// Spec describes a Job or CronJob.
+// jobSpec describes a Job or CronJob.
 type jobSpec struct {
 	// Name and Namespace of all objects.
 	Name, Namespace string

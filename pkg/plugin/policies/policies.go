@@ -1,9 +1,8 @@
-// Package policies has the commands that read policies and no object: policies, which prints what they do,
-// rbac, which prints the Roles that their runs need, and job, which prints the manifests of a Job or CronJob
-// that runs them inside a cluster.
+// Package policies has the commands that read policies without objects: policies describes them, rbac prints
+// the Roles for their runs, and job the manifests of a Job or CronJob that runs them inside a cluster.
 //
-// The manifests are the same for the same policies, flags and cluster. What they are made of is untrusted: no
-// text of a policy acts on a terminal, a shell that the manifests are pasted into, or the kubelet.
+// Equal policies, flags and clusters make equal manifests. Policies are untrusted: nothing in them acts on a
+// terminal, a shell that the manifests are pasted into, or the kubelet.
 package policies
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/process"
 )
 
-// listFlags are what a user types after policies.
+// listFlags has the flags of policies.
 type listFlags struct {
 	flags.Evaluate
 	Contexts flags.Contexts
@@ -98,7 +97,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	return c
 }
 
-// describedCode returns the exit code for policies that were read.
+// describedCode returns the exit code for described policies.
 func describedCode(d *factory.Described) int {
 	switch {
 	case d.List.Broken() > 0 && len(d.Descriptions) == 0:

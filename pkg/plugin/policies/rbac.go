@@ -26,24 +26,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// rbacFlags are what a user types after rbac.
+// rbacFlags has the flags of rbac.
 type rbacFlags struct {
 	flags.Evaluate
 	For string
-	// Validation is that of a preview.
+	// Validation is the preview's.
 	Validation string
 	Watch      flags.Watch
 	Name       string
-	// Users, Groups and ServiceAccounts are given the roles, the latter as NAMESPACE:NAME.
+	// Users, Groups and ServiceAccounts get the roles, the latter as NAMESPACE:NAME.
 	Users, Groups, ServiceAccounts []string
 	Output                         string
 	// Report has the reports that the run keeps in the cluster.
 	Report flags.Report
-	// Fixed is that of permission.Run.
+	// Fixed as in permission.Run.
 	Fixed bool
 }
 
-// NewRBACCommand is `rbac`: the permissions that a run of policies takes.
+// NewRBACCommand is `rbac`: the permissions for a run of policies.
 func NewRBACCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	f := rbacFlags{
 		Evaluate: evaluate, For: string(permission.Preview), Name: "kubectl-mutate", Output: formats.YAML,
@@ -104,8 +104,7 @@ func NewRBACCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	return c
 }
 
-// roleName matches the names that roles may have here. A server accepts more, such as
-// spaces.
+// roleName matches the allowed names of roles. A server accepts more, such as spaces.
 var roleName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:]*[A-Za-z0-9])?$`)
 
 // validate returns an error for flags that contradict each other. Args are as in run.
@@ -133,7 +132,7 @@ func (f *rbacFlags) validate(args []string) error {
 	return nil
 }
 
-// subjects returns those that the roles are bound to.
+// subjects returns the subjects of the roles.
 func (f *rbacFlags) subjects() ([]rbacv1.Subject, error) {
 	var out []rbacv1.Subject
 	for _, name := range f.Users {
@@ -155,8 +154,8 @@ func (f *rbacFlags) subjects() ([]rbacv1.Subject, error) {
 	return out, nil
 }
 
-// run reads the policies, asks the server for its kinds, prints the roles, reports the policies that they do
-// not cover, and returns the exit code. Args are the types and names that the user typed.
+// run prints the roles for a run with the types and names in args, reports the policies that they do not
+// cover, and returns the exit code.
 func (f *rbacFlags) run(ctx context.Context, args []string) (int, error) {
 	subjects, err := f.subjects()
 	if err = cmp.Or(f.validate(args), err); err != nil {
@@ -182,7 +181,7 @@ func (f *rbacFlags) run(ctx context.Context, args []string) (int, error) {
 	return printManifests(f.Output, roles, notes, broken, f.Streams.Out)
 }
 
-// printBroken prints the errors of policies, with what follows from them, and returns their number.
+// printBroken prints the errors of policies with their consequence, and returns their number.
 func printBroken(found *factory.Described, so string, errOut io.Writer) int {
 	broken := found.List.Errors()
 	for _, p := range broken {
@@ -194,15 +193,15 @@ func printBroken(found *factory.Described, so string, errOut io.Writer) int {
 	return len(broken) + len(found.Unknown)
 }
 
-// printNotes prints what the reader of manifests should know.
+// printNotes prints notes for the reader of manifests.
 func printNotes(notes []string, errOut io.Writer) {
 	for _, note := range notes {
 		fmt.Fprintf(redact.NewWriter(errOut), "warning: %s\n", note)
 	}
 }
 
-// printManifests prints manifests for which some policies are broken, in YAML with notes for their reader,
-// and returns the exit code.
+// printManifests prints manifests, in YAML with notes for their reader, and returns the exit code for the
+// number of broken policies.
 func printManifests(format string, objects []any, notes []string, broken int, out io.Writer) (int, error) {
 	var err error
 	if format == formats.JSON {
@@ -219,10 +218,10 @@ func printManifests(format string, objects []any, notes []string, broken int, ou
 	return process.ExitOK, nil
 }
 
-// listed are the namespaces for which there can be roles: none, for all, where one is a pattern.
+// listed returns the namespaces of roles: nil, for all, if one is a pattern.
 func listed(namespaces []string) []string { return (&engine.Scope{Namespaces: namespaces}).Listed() }
 
-// needs reads the policies, and returns what a run needs that keeps to namespaces, or with none reads all.
+// needs reads the policies, and returns the needs of a run in namespaces, or without any in all.
 func (f *rbacFlags) needs(ctx context.Context, args,
 	namespaces []string) (found factory.Described, needs []permission.Need,
 	notes []string, err error,
@@ -239,7 +238,7 @@ func (f *rbacFlags) needs(ctx context.Context, args,
 	if len(found.Descriptions) == 0 && found.List.Broken() == 0 {
 		return found, nil, nil, evaluate.ErrNoRules
 	}
-	var reports []schema.GroupKind // that the run keeps in the cluster
+	var reports []schema.GroupKind // kept in the cluster
 	if f.Report.Written != "" {
 		written, err := factory.ParseClusterReports(f.Report.Written)
 		if err != nil {

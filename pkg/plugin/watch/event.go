@@ -1,10 +1,10 @@
-// Package watch follows a cluster: what changes there becomes events, which are evaluated as the admission
-// requests that they were.
+// Package watch follows a cluster: its changes become events, which are evaluated as the admission requests
+// that they were.
 //
-// A Follower lists a resource, watches it from there, and notices by a new listing what a broken watch has
-// missed. Of the objects it keeps versions and digests, and the last state where rules ask for it. Its events
-// go through a Queue, which joins those of one object and holds up the followers when it is full: so memory
-// does not grow with the number of changes. A Source hands some events to an evaluation.
+// A Follower lists a resource, watches it from there, and finds with another listing what a broken watch has
+// missed. It keeps the versions and digests of objects, and their last state if rules ask for it. Its events
+// go through a Queue, which joins the events of an object and blocks followers when it is full, so that
+// memory does not grow with the number of changes. A Source passes events to an evaluation.
 package watch
 
 import (
@@ -22,27 +22,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Event is a change of one object, or several in a row that are evaluated as one.
+// Event is one change of an object, or several in a row that are evaluated together.
 type Event struct {
 	Mapping   *meta.RESTMapping
 	Operation engine.Operation
 	Key       engine.ObjectKey
-	Time      time.Time                  // when the last change came
-	Object    *unstructured.Unstructured // as it was last, if it is deleted
-	// Old is the object before an update, where rules ask for it; else nil.
+	Time      time.Time                  // of the last change
+	Object    *unstructured.Unstructured // the last state, even if deleted
+	// Old is the object before an update, if rules ask for it.
 	Old *unstructured.Unstructured
-	// Left has what is left of an event that was evaluated before, by the names of the objects: no other change
-	// is made because of it. Nil of one that was not.
+	// Left has the changes that an earlier evaluation of the event left, by the objects to change: it makes no
+	// other changes. Nil before.
 	Left map[engine.ObjectKey]Left
-	// Target reports that the object is evaluated as one that rules change which others trigger.
+	// Target makes the object be evaluated as a target of rules that others trigger.
 	Target bool
 
-	tries int       // that left something
-	due   time.Time // when it is to be tried again
+	tries int       // evaluations that left something
+	due   time.Time // for the next try
 }
 
-// join adds a later event of the same object. That it was created and then changed is a creation; an object
-// that is deleted is that, whatever was before.
+// join adds a later event of the same object. An object that was created and then changed was created; one
+// that is deleted was deleted, whatever happened before.
 func (e *Event) join(later *Event) {
 	e.Object, e.Time, e.Mapping = later.Object, later.Time, later.Mapping
 	switch {
@@ -53,23 +53,23 @@ func (e *Event) join(later *Event) {
 	}
 }
 
-// MaxEvents is how many events a Queue holds.
+// MaxEvents is the capacity of a Queue.
 const MaxEvents = 1000
 
-// Queue holds events that are not evaluated yet, one for each object, in the order in which the first of each
-// came. It is safe for concurrent use. The zero value is empty.
+// Queue holds events to be evaluated, one for each object, in the order of their first changes. It is safe
+// for concurrent use. The zero value is empty.
 type Queue struct {
 	mu      sync.Mutex
 	changed sync.Cond // something was put or taken
 	order   []*Event
 	pending map[types.UID]*Event
-	later   []*Event // are evaluated again
-	taken   []*Event // those of them that are being evaluated
-	leftBy  bool     // the last ones that were taken were such
+	later   []*Event // to be retried
+	taken   []*Event // retried events being evaluated
+	leftBy  bool     // the last taken events were retried
 }
 
-// Put adds an event, or joins it to the one of the same object. It waits while the queue is full, which holds
-// up who puts; the error is that of the context.
+// Put adds an event, or joins it to the event of the same object. It blocks while the queue is full; the
+// error is the context's.
 func (q *Queue) Put(ctx context.Context, e *Event) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *Queue) Put(ctx context.Context, e *Event) error {
 	return nil
 }
 
-// add adds an event, or joins it to the one of the same object.
+// add adds an event, or joins it to the event of the same object.
 func (q *Queue) add(e *Event) {
 	uid := e.Object.GetUID()
 	if known := q.pending[uid]; known != nil {
@@ -97,7 +97,7 @@ func (q *Queue) add(e *Event) {
 	q.order = append(q.order, e)
 }
 
-// wait waits until ready, which is called with the lock.
+// wait waits for ready, which is called with the lock held.
 func (q *Queue) wait(ctx context.Context, ready func() bool) error {
 	q.changed.L = &q.mu
 	defer context.AfterFunc(ctx, func() {
@@ -111,8 +111,8 @@ func (q *Queue) wait(ctx context.Context, ready func() bool) error {
 	return ctx.Err()
 }
 
-// Wait waits until there is an event, or one is due, and returns when the last change of the first object
-// came.
+// Wait waits for an event, or for one to be due, and returns the time of the last change of the first
+// object.
 func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,8 +126,8 @@ func (q *Queue) Wait(ctx context.Context) (time.Time, error) {
 	return q.order[0].Time, nil
 }
 
-// Take takes the first events, at most so many; none if there are none. Those that are evaluated again, once
-// they are due, take turns with the others.
+// Take takes the first events, at most so many; it may be none. Events to be retried take turns with the
+// others once they are due.
 func (q *Queue) Take(most int) []*Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *Queue) Take(most int) []*Event {
 	out := append([]*Event(nil), q.order[:n]...)
 	clear(q.order[:n])
 	if q.order = q.order[n:]; len(q.order) == 0 {
-		q.order = nil // with what it grew to
+		q.order = nil // frees its capacity
 	}
 	for _, e := range out {
 		delete(q.pending, e.Object.GetUID())
@@ -150,8 +150,7 @@ func (q *Queue) Take(most int) []*Event {
 	return out
 }
 
-// Return puts events back that were taken, before all others. What came of their objects meanwhile is joined
-// to them.
+// Return puts taken events back, before all others, and joins later events of their objects to them.
 func (q *Queue) Return(events []*Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -166,29 +165,27 @@ func (q *Queue) Return(events []*Event) {
 	}
 }
 
-// Len returns how many events there are.
+// Len returns the number of events.
 func (q *Queue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.order)
 }
 
-// ForTarget returns the event as one of what rules change which others trigger: nothing but it is left.
+// ForTarget returns an event that changes only its own object, as a target of rules that others trigger.
 func (e *Event) ForTarget() *Event {
 	out := *e
 	out.Target, out.Left = true, map[engine.ObjectKey]Left{e.Key.Whole(): {Key: e.Key}}
 	return &out
 }
 
-// Source is an engine.Source of the objects of events, with the requests that they were. It is used for one
-// evaluation.
+// Source is an engine.Source of the objects of events, with their requests, for one evaluation.
 type Source struct {
 	Events []*Event
-	Scope  engine.Scope // of what is handed out; its request has the user
+	Scope  engine.Scope // of the objects; its request has the user
 	World  *engine.World
-	// Live, for the source of triggers, has the objects that others make triggers: it is read from the second
-	// time on, with the events in it. Nil for the source of the objects that may change, which has no deleted
-	// ones.
+	// Live, in a source of triggers, has all objects that others may make triggers: from the second time on it
+	// is read, with the events in it. A source without it has no deleted objects.
 	Live engine.Source
 
 	read bool
@@ -221,7 +218,7 @@ func (s *Source) Pages(ctx context.Context, selections []engine.Selection) iter.
 
 // page has the objects of events.
 type page struct {
-	ctx    context.Context // of the listing, which the page does not outlive
+	ctx    context.Context // of the listing, which outlives the page
 	source *Source
 	events []*Event
 }
@@ -247,13 +244,13 @@ func (s *Source) Target(ctx context.Context, e *Event) engine.Target {
 		t.OldObject = e.Old
 	}
 	if ns := u.GetNamespace(); ns != "" {
-		// One that cannot be read is reported by the rules that ask for it.
+		// Rules that need the Namespace report its errors.
 		t.Namespace, _ = s.World.ReadNamespace(ctx, ns)
 	}
 	return t
 }
 
-// over streams the live objects, with those of the events as they were requested.
+// over streams the live objects, with those of events as they were requested.
 func (s *Source) over(ctx context.Context, selections []engine.Selection) iter.Seq2[engine.Page, error] {
 	return engine.Altered(s.Live, func(ctx context.Context, t engine.Target) engine.Target {
 		for _, e := range s.Events {

@@ -24,12 +24,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// Resource is what can be listed and watched; a *cluster.Watched is one.
+// Resource can be listed and watched, such as a *cluster.Watched.
 type Resource interface {
 	fmt.Stringer
-	// List calls each with every object, until that fails, and returns the version from which to watch.
+	// List calls each with every object, until that fails, and returns the version to watch from.
 	List(ctx context.Context, each func(*unstructured.Unstructured) error) (version string, err error)
-	// Watch calls opened when the server has taken the watch, and each with every change since a version,
+	// Watch calls opened when the server has accepted the watch, and each with every change since a version,
 	// until that fails or the watch ends.
 	Watch(ctx context.Context, version string, opened func(), each func(cluster.WatchEvent) error) error
 	// Wants reports whether a rule may match an object.
@@ -42,32 +42,30 @@ var _ Resource = (*cluster.Watched)(nil)
 // Follower follows the objects of a Resource. Its methods are called by one goroutine.
 type Follower struct {
 	Resource
-	// Keeps reports whether rules ask for the last state of an object, once it is changed or gone. Nil keeps
-	// none.
+	// Keeps reports whether rules ask for the last state of an object after it changes or is deleted; nil for
+	// no object.
 	Keeps func(*unstructured.Unstructured) bool
-	// Emit takes each change that rules may act on. What it does not take comes again, with the next listing
+	// Emit takes each change that rules may act on. A change that it refuses comes again, with the next listing
 	// or watch.
 	Emit func(context.Context, *Event) error
-	// Report is called with what keeps the follower from its work, once until it works again, and by several
-	// followers.
+	// Report is called with errors of the follower, each once until it works again, by several goroutines.
 	Report func(error)
-	// Parts are what is followed where the user may not list the whole resource: that in the namespaces of
-	// the run.
+	// Parts are followed instead if the user may not list the whole resource: it in the namespaces of the run.
 	Parts []Resource
-	// State is called when the server has taken a watch, with nil, and when several have failed in a row; nil
-	// where it does not matter.
+	// State is called with nil when the server has accepted a watch, and with an error after several failures
+	// in a row; may be nil.
 	State func(*Follower, error)
 
 	memory   *memory
-	version  string    // that is known
-	opened   time.Time // when the server took the watch; zero before
-	progress bool      // something came of it
+	version  string    // to watch from
+	opened   time.Time // when the server accepted the watch; zero before
+	progress bool      // the watch has returned something
 }
 
-// memory is what is known of the objects of a resource.
+// memory has the known objects of a resource.
 type memory struct {
 	objects map[types.UID]*known
-	listing int // the latest one
+	listing int // number of the latest one
 }
 
 // known is what is kept of an object.
@@ -75,17 +73,17 @@ type known struct {
 	version string
 	digest  uint64
 	wanted  bool
-	listing int    // in which it was last
-	last    []byte // its state as JSON, which takes a tenth of the memory, where rules ask for it
+	listing int    // the last one with the object
+	last    []byte // its state as JSON, a tenth of the memory, if rules ask for it
 }
 
-// quietFailures is how many attempts may fail before that is reported: a server that restarts needs some.
+// quietFailures is the number of failures before they are reported: a server that restarts causes some.
 const quietFailures = 3
 
-// brief is how long a watch of which nothing came has to last to be none that failed.
+// brief is how long a watch without events has to last to count as successful.
 const brief = 10 * time.Second
 
-// DefaultBackoff is between attempts to reach a server that does not answer: up to half a minute.
+// DefaultBackoff is for attempts to reach a server that does not answer: up to half a minute.
 func DefaultBackoff() wait.Backoff {
 	return wait.Backoff{
 		Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10,
@@ -93,8 +91,7 @@ func DefaultBackoff() wait.Backoff {
 	}
 }
 
-// Adopt takes over what another follower of the same resource knows, so that Begin finds what has changed
-// since.
+// Adopt takes over what another follower of the same resource knows, so that Begin finds the changes since.
 func (f *Follower) Adopt(from *Follower) { f.memory = from.memory }
 
 // Same reports whether another follower follows the same objects.
@@ -102,8 +99,8 @@ func (f *Follower) Same(other *Follower) bool {
 	return f.String() == other.String() && f.Mapping().GroupVersionKind == other.Mapping().GroupVersionKind
 }
 
-// Begin lists the objects. What is there is no event, unless the follower knows of a state before. It returns
-// the followers that have begun: itself, or those of its Parts.
+// Begin lists the objects. Existing objects are no events, unless the follower knows a previous state. It
+// returns the followers that have begun: itself, or those of its Parts.
 func (f *Follower) Begin(ctx context.Context) ([]*Follower, error) {
 	emit := f.Emit
 	if f.memory == nil {
@@ -149,7 +146,7 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// attempt watches once, after a listing where the known version has expired.
+// attempt watches once, after a listing if the known version has expired.
 func (f *Follower) attempt(ctx context.Context) error {
 	f.opened, f.progress = time.Time{}, false
 	if f.version == "" {
@@ -191,8 +188,8 @@ func (f *Follower) take(ctx context.Context, e *cluster.WatchEvent) error {
 	return err
 }
 
-// replays reports whether a state is older than the one that is known: where the pages of a listing expired
-// on the server, later pages are newer than the version from which it is watched.
+// replays reports whether a state is older than the known one: if the pages of a listing expire on the
+// server, later pages are newer than the version that is watched from.
 func (f *Follower) replays(u *unstructured.Unstructured) bool {
 	k := f.memory.objects[u.GetUID()]
 	if k == nil {
@@ -202,8 +199,7 @@ func (f *Follower) replays(u *unstructured.Unstructured) bool {
 	return err == nil && order < 0
 }
 
-// list compares all objects with what is known. Of those that are gone, rules ask only where their last state
-// is kept.
+// list compares all objects with the known ones. Deletions are events only if the last state is kept.
 func (f *Follower) list(ctx context.Context) error {
 	m := f.memory
 	m.listing++
@@ -233,14 +229,14 @@ func (f *Follower) list(ctx context.Context) error {
 	return nil
 }
 
-// changed takes an object as it is now.
+// changed takes the current state of an object.
 func (f *Follower) changed(ctx context.Context, u *unstructured.Unstructured) error {
 	before := f.memory.objects[u.GetUID()]
 	now := &known{version: u.GetResourceVersion(), wanted: f.Wants(u), listing: f.memory.listing}
 	if now.wanted && f.Keeps != nil && f.Keeps(u) {
 		now.last, _ = json.Marshal(u.Object) // it was read
 	}
-	if before != nil && before.version == now.version { // but rules may ask for more of it than before
+	if before != nil && before.version == now.version { // but rules may ask for another state
 		now.digest = before.digest
 		f.memory.objects[u.GetUID()] = now
 		return nil
@@ -260,7 +256,7 @@ func (f *Follower) changed(ctx context.Context, u *unstructured.Unstructured) er
 	return nil
 }
 
-// state is the last state of an object; nil where it is not kept.
+// state returns the last state of an object; nil if it is not kept.
 func (k *known) state() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if k.last == nil || json.Unmarshal(k.last, &u.Object) != nil {
@@ -269,7 +265,7 @@ func (k *known) state() *unstructured.Unstructured {
 	return u
 }
 
-// deleted takes an object that is gone.
+// deleted takes a deleted object.
 func (f *Follower) deleted(ctx context.Context, u *unstructured.Unstructured) error {
 	if f.Wants(u) {
 		if err := f.emit(ctx, &Event{Operation: engine.OperationDelete}, u); err != nil {
@@ -285,14 +281,14 @@ func (f *Follower) emit(ctx context.Context, e *Event, u *unstructured.Unstructu
 	return f.Emit(ctx, e)
 }
 
-// Readiness says whether all of some followers follow. It is safe for concurrent use. Of the zero value it is
-// not known who they are.
+// Readiness reports whether all of some followers follow. It is safe for concurrent use. The zero value is
+// not ready.
 type Readiness struct {
 	mu  sync.Mutex
-	why map[*Follower]error // that is not ready; nil of one that is
+	why map[*Follower]error // nil if ready
 }
 
-// Track has it say that of these followers, which do not watch yet, in place of others.
+// Track replaces the followers by others, which do not watch yet.
 func (r *Readiness) Track(followers []*Follower) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -315,7 +311,7 @@ func (r *Readiness) set(f *Follower, err error) {
 	r.why[f] = err
 }
 
-// Err is why one of them does not follow, the first by name; nil if all do.
+// Err returns why a follower does not follow, the first by name; nil if all do.
 func (r *Readiness) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

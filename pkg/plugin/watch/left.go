@@ -16,29 +16,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Left is a change that an event causes, and that was not made.
+// Left is a change that an event causes and that was not made.
 type Left struct {
-	Key engine.ObjectKey // of what it changes
-	// Refused reports that it is tried again only when the object has another version than this one.
+	Key engine.ObjectKey // the object to change
+	// Refused is set if it is retried only when the object has another version.
 	Refused bool
 	Version string
 }
 
-// The bounds of the time after which something is tried again, and the time after which it is looked at what
-// was refused.
+// The minimum and maximum delay of a retry; refused changes are checked after the maximum.
 const (
 	minRetry = time.Second
 	maxRetry = 5 * time.Minute
 )
 
-// Later has an event evaluated again: each time after a longer time. An event that has no Left was not
+// Later queues an event for another evaluation, with a growing delay. An event without Left was not
 // evaluated, and comes again as a whole.
 func (q *Queue) Later(e *Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	later := *e
 	if later.tries++; later.Operation != engine.OperationDelete && later.Left != nil {
-		later.Object = nil // which is read again
+		later.Object = nil // it is read again
 	}
 	delay := maxRetry
 	if _, pending := later.count(); pending {
@@ -65,20 +64,20 @@ func (q *Queue) Later(e *Event) {
 	})
 }
 
-// Tries returns how often an event was evaluated before, and left something.
+// Tries returns the number of earlier evaluations that left something.
 func (e *Event) Tries() int { return e.tries }
 
-// due returns the place of an event that is to be evaluated again now; -1 if there is none.
+// due returns the index of an event that is due for a retry, or -1.
 func (q *Queue) due() int {
 	now := time.Now()
 	return slices.IndexFunc(q.later, func(e *Event) bool { return !e.due.After(now) })
 }
 
-// turns reports whether it is the turn of events that are evaluated again.
+// turns reports whether it is the turn of retried events.
 func (q *Queue) turns() bool { return q.due() >= 0 && (!q.leftBy || len(q.order) == 0) }
 
-// takeLater takes an event that is due: alone, since together two may make more changes than are left of
-// each; but with others that change nothing but their own objects.
+// takeLater takes an event that is due, and others only if all change only their own objects: otherwise they
+// might make more changes than they left.
 func (q *Queue) takeLater(most int) []*Event {
 	first := q.later[q.due()]
 	out := []*Event{first}
@@ -93,13 +92,13 @@ func (q *Queue) takeLater(most int) []*Event {
 	return out
 }
 
-// own reports whether nothing but the change of its own object is left of an event.
+// own reports whether an event changes only its own object.
 func (e *Event) own() bool {
 	_, is := e.Left[e.Key.Whole()]
 	return is && len(e.Left) == 1 || e.Left == nil
 }
 
-// count returns how many changes were refused, and reports whether others are left.
+// count returns the number of refused changes, and whether others are left.
 func (e *Event) count() (refused int, pending bool) {
 	for _, l := range e.Left {
 		if l.Refused {
@@ -109,8 +108,8 @@ func (e *Event) count() (refused int, pending bool) {
 	return refused, e.Left == nil || refused < len(e.Left)
 }
 
-// forgetRefused drops what was refused because of an object that is evaluated again; without a UID all of
-// that.
+// forgetRefused drops changes that were refused because of an object that is evaluated again; without a UID,
+// of all objects.
 func (q *Queue) forgetRefused(uid types.UID) {
 	for _, e := range q.later {
 		if uid == "" || e.Key.UID == uid {
@@ -120,14 +119,14 @@ func (q *Queue) forgetRefused(uid types.UID) {
 	q.later = slices.DeleteFunc(q.later, func(e *Event) bool { return e.Left != nil && len(e.Left) == 0 })
 }
 
-// ForgetRefused drops what was refused, since everything is evaluated again.
+// ForgetRefused drops all refused changes, since everything is evaluated again.
 func (q *Queue) ForgetRefused() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.forgetRefused("")
 }
 
-// Left returns the objects whose changes are left, in order: those that are tried again, and those that were
+// Left returns the objects whose changes are left, in order: those to be retried, and those that were
 // refused.
 func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 	q.mu.Lock()
@@ -135,7 +134,7 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 	all := map[engine.ObjectKey]bool{} // whether it was refused
 	for _, e := range slices.Concat(q.later, q.taken) {
 		if e.Target && e.tries == 1 {
-			continue // it is not known whether there is anything to change
+			continue // there may be nothing to change
 		}
 		if e.Left == nil {
 			all[e.Key.Whole()] = false
@@ -157,9 +156,8 @@ func (q *Queue) Left() (pending, refused []engine.ObjectKey) {
 	return pending, refused
 }
 
-// Renew returns an event as its object is now, and what it is still to be evaluated for: nil where that is
-// gone, or was refused and has not changed. Rest is what was refused and has not changed. Get reads an
-// object; its errors are returned.
+// Renew returns an event with the current state of its object and its remaining changes, nil without either;
+// and rest with refused changes of objects that are unchanged. It returns the errors of get.
 func (e *Event) Renew(ctx context.Context,
 	get func(context.Context, engine.ObjectKey) (*unstructured.Unstructured, error)) (again,
 	rest *Event, err error,

@@ -15,29 +15,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/cluster"
 )
 
-// RetryError is an error of an evaluation that may succeed later, such as one of a server that restarts.
+// RetryError is an error of an evaluation that may succeed later, for example after a server has restarted.
 type RetryError struct{ Err error }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *RetryError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// Loop evaluates the events of a Queue, some after others.
+// Loop evaluates the events of a Queue.
 type Loop struct {
 	Queue *Queue
-	Most  int // events that are evaluated at once
-	// Evaluate evaluates events. After a *RetryError it is called again, with what came meanwhile, for as
-	// long as it takes; any other error is reported, and these events come again later.
+	Most  int // events that are evaluated together
+	// Evaluate evaluates events. After a *RetryError it is called again, with later events, until it succeeds;
+	// any other error is reported, and these events come again later.
 	Evaluate func(context.Context, []*Event) error
 	Report   func(error)
-	// Settle is how long the loop waits for more changes of an object after one, which often come in groups.
+	// Settle is how long the loop waits after a change of an object for others, which often follow.
 	Settle time.Duration
 }
 
-// Run evaluates events until the context ends or stop does. An evaluation that has begun is ended by the
-// context alone.
+// Run evaluates events until the context ends or stop does, which does not interrupt an evaluation.
 func (l *Loop) Run(ctx, stop context.Context) {
 	delay, failures := DefaultBackoff().DelayFunc(), 0
 	for {
@@ -71,30 +70,28 @@ func (l *Loop) Run(ctx, stop context.Context) {
 	}
 }
 
-// MaxWrites is how often an object is written because of nothing but earlier writes to it, or of what others
-// did to it after these. Rules that depend on each other settle after as many writes as there are rules in a
-// row.
+// MaxWrites is how often an object is written only because of earlier writes to it, or of reactions to
+// these. Rules that depend on each other settle after as many writes as there are rules in a row.
 const MaxWrites = 10
 
-// calm is the time after which a write has nothing to do with the one before it.
+// calm is the time after which a write is independent of the previous one.
 const calm = time.Minute
 
-// Settling finds objects that never settle: rules change them again after each write, or somebody else sets
-// them back. The zero value is ready for use.
+// Settling finds objects that never settle: rules change them again after each write, or another client
+// reverts them. The zero value is ready for use.
 type Settling struct {
 	written map[engine.ObjectKey]*written
-	swept   time.Time // when what is over was dropped
+	swept   time.Time // when old entries were dropped
 }
 
-// written is an object that was written.
 type written struct {
-	version string // of the last write, if its event has not been seen
+	version string // of the last write, until its event is seen
 	times   int    // in a row
 	last    time.Time
 	paused  bool
 }
 
-// Wrote notes a write, and the version that the object has after it.
+// Wrote records a write, and the version of the object after it.
 func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 	if s.written == nil {
 		s.written = map[engine.ObjectKey]*written{}
@@ -109,8 +106,7 @@ func (s *Settling) Wrote(k engine.ObjectKey, version string) {
 	s.forget()
 }
 
-// forget drops what is over once a minute, so that what is kept is what was written within two minutes, and
-// what is paused.
+// forget drops old entries once a minute; paused objects stay.
 func (s *Settling) forget() {
 	now := time.Now()
 	if now.Sub(s.swept) <= calm {
@@ -124,7 +120,7 @@ func (s *Settling) forget() {
 	}
 }
 
-// Pauses reports whether the change of an object is not to be made, and whether that begins with it. Causes
+// Pauses reports whether a change of an object must not be made, and whether it is the first such. Causes
 // are the triggers of the rules that change it; an empty one is the object itself.
 func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey,
 	events []*Event,
@@ -145,8 +141,7 @@ func (s *Settling) Pauses(k engine.ObjectKey, causes []engine.ObjectKey,
 	return w.paused, w.paused
 }
 
-// again reports whether nothing but earlier writes, and what was done to the object after them, causes a
-// change.
+// again reports whether only earlier writes, or reactions of others to these, cause a change.
 func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events []*Event) bool {
 	for _, e := range events {
 		key := e.Key.Named()
@@ -160,7 +155,7 @@ func (s *Settling) again(k engine.ObjectKey, causes []engine.ObjectKey, events [
 	return true
 }
 
-// Seen notes that events were evaluated.
+// Seen records that events were evaluated.
 func (s *Settling) Seen(events []*Event) {
 	for _, e := range events {
 		if w := s.written[e.Key.Named()]; w != nil && w.version == e.Object.GetResourceVersion() {
@@ -169,12 +164,11 @@ func (s *Settling) Seen(events []*Event) {
 	}
 }
 
-// filesEvery is how often files are looked at.
+// filesEvery is the interval at which files are checked.
 const filesEvery = 2 * time.Second
 
-// Files notes how files and directories are, and returns what calls changed whenever something in them has
-// changed since, by its size or time, until the context ends. Links are followed, such as those of a volume
-// that a cluster mounts.
+// Files records the state of files and directories, and returns a function that calls changed whenever their
+// size or time has changed, until the context ends. It follows links, such as those of a mounted volume.
 func Files(paths []string) (follow func(ctx context.Context, changed func())) {
 	before := stateOf(paths)
 	return func(ctx context.Context, changed func()) {
@@ -187,7 +181,7 @@ func Files(paths []string) (follow func(ctx context.Context, changed func())) {
 	}
 }
 
-// stateOf identifies files as they are. What cannot be read is a state, too.
+// stateOf returns a digest of the state of files, even unreadable ones.
 func stateOf(paths []string) uint64 {
 	h := fnv.New64a()
 	for _, path := range paths {

@@ -1,6 +1,5 @@
-// Package edit changes values in the text of manifests, and keeps every other byte: comments, the order of
-// keys, quotes, indentation, line ends. It finds values with the nodes of the YAML library, and cuts the text
-// where they stand.
+// Package edit changes values in manifests, and keeps every other byte: comments, the order of keys, quotes,
+// indentation, line ends. It finds values by the nodes of the YAML library, and replaces ranges of bytes.
 package edit
 
 import (
@@ -21,23 +20,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
-// Document is an object of a file, and what is to become of it; the same for one that stays.
+// Document is an object of a file before and after the edit.
 type Document struct {
 	Before, After map[string]any
 }
 
-// Error is the reason why a file cannot be edited in place.
+// Error is why a file cannot be edited in place.
 type Error struct {
 	Line   int // counted from 1 in the file
 	Reason string
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// Apply returns the text of a file in which documents are changed. They are all those of the file, in the
-// order in which input.Reader reads them, and have what it made of them. The result is read again: a string
-// that does not have exactly what is wanted is an error. Each error is an *Error.
+// Apply returns the content of a file with changed documents. These are all documents of the file, as
+// input.Reader reads them. The result is read again, and has to contain exactly the wanted documents. Each
+// error is an *Error.
 func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, error) {
 	parts, err := input.Parts(text)
 	if err != nil {
@@ -59,10 +58,10 @@ func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, erro
 	return out, check(ctx, out, documents)
 }
 
-// check returns an error unless a string has what documents are to become.
+// check returns an error unless a file's content has the documents after the edit.
 func check(ctx context.Context, text []byte, documents []Document) error {
 	line, path := 1, ""
-	if len(documents) == 1 && documents[0].Before["kind"] == "Kustomization" { // which need not say so
+	if len(documents) == 1 && documents[0].Before["kind"] == "Kustomization" { // its kind may be implied
 		path = "kustomization.yaml"
 	}
 	got, err := input.ReadText(ctx, path, text)
@@ -109,24 +108,24 @@ func cut(text []byte, all []splice) []byte {
 
 // editor changes the documents of one part.
 type editor struct {
-	text  []byte // of the file
+	text  []byte // the file
 	part  input.Part
 	lines []int // the offsets at which the lines of the part start
 	style style
 	ends  map[*yamlv3.Node]int
-	// anchors has what becomes of each value that aliases may stand for.
+	// anchors has the new values of anchors.
 	anchors map[*yamlv3.Node]any
 	made    []splice
 }
 
-// slot is the place of a value.
+// slot is the context of a value.
 type slot struct {
 	flow   bool // in a flow collection
 	indent int  // of the key or the dash before it, in characters; -1 for a root
-	after  int  // the offset behind the colon or the dash
+	after  int  // the offset after the colon or the dash
 }
 
-// applyPart returns the replacements in a part, and the documents of the next ones.
+// applyPart returns the replacements in a part, and the documents of the other parts.
 func applyPart(text []byte, p input.Part, documents []Document) (made []splice, left []Document, err error) {
 	e := &editor{text: text, part: p, ends: map[*yamlv3.Node]int{}, anchors: map[*yamlv3.Node]any{}}
 	defer func() {
@@ -134,7 +133,7 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 		case nil:
 		case *Error:
 			err = failure
-		default: // an index outside of a string that the library reads in another way
+		default: // an index beyond a string that the library reads differently
 			err = &Error{Line: p.Line, Reason: "it is written in a way that cannot be edited in place"}
 		}
 	}()
@@ -164,7 +163,7 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 	return e.made, documents, nil
 }
 
-// parse returns the roots of the part that are not null.
+// parse returns the roots of the part, except null.
 func (e *editor) parse() (roots []*yamlv3.Node, err error) {
 	e.lines = []int{e.part.Offset}
 	for i, c := range e.part.Text {
@@ -198,10 +197,11 @@ func (e *editor) parse() (roots []*yamlv3.Node, err error) {
 	return roots, nil
 }
 
-// escapes are those of JSON that YAML does not have. Only the places of values are read of what stands there.
+// escapes matches escapes of JSON that YAML does not have. parse needs only the positions of values.
 var escapes = regexp.MustCompile(`\\(?:/|u[0-9A-Fa-f]{4})`)
 
-// flatten returns the nodes of the objects of a root: itself, or the elements of a list, as input does.
+// flatten returns the nodes of the objects of a root: itself, or the elements of a list, as package input
+// does.
 func flatten(n *yamlv3.Node) []*yamlv3.Node {
 	at := n
 	if at.Kind == yamlv3.AliasNode {
@@ -227,7 +227,7 @@ func (e *editor) errorf(n *yamlv3.Node, format string, args ...any) *Error {
 	return &Error{Line: e.part.Line + max(n.Line, 1) - 1, Reason: fmt.Sprintf(format, args...)}
 }
 
-// refuse ends the edit of the file.
+// refuse aborts the edit of the file.
 func (e *editor) refuse(n *yamlv3.Node, format string, args ...any) {
 	panic(e.errorf(n, format, args...))
 }
@@ -236,8 +236,7 @@ func (e *editor) splice(start, end int, text string) {
 	e.made = append(e.made, splice{start, end, text})
 }
 
-// value makes one value of another. A value that does not change is visited as well: an alias in it may stand
-// for something that does.
+// value replaces a value. It visits unchanged values as well: they may contain an alias for a changed one.
 func (e *editor) value(n *yamlv3.Node, before, after any, s slot) {
 	if n.Anchor != "" {
 		e.anchors[n] = after
@@ -282,7 +281,7 @@ func isCollection(v any) bool {
 	return false
 }
 
-// isFlow reports whether a value is written between brackets.
+// isFlow reports whether a value is written in brackets.
 func isFlow(n *yamlv3.Node) bool { return n.Style&yamlv3.FlowStyle != 0 }
 
 // isBlockScalar reports whether a scalar is written below its key.

@@ -14,19 +14,19 @@ import (
 // entry is a key with its value, or an element of a sequence.
 type entry struct {
 	key, value *yamlv3.Node
-	start, end int // the offsets of the key, or of the dash, or of the element in brackets; behind the value
-	after      int // behind the colon, or the dash
+	start, end int // from the key, the dash, or the element in brackets, to the end of the value
+	after      int // the offset after the colon or the dash
 	kept       bool
 }
 
-// addition is an entry that is new.
+// addition is a new entry.
 type addition struct {
 	key   string // of a mapping
 	value any
-	at    int // the number of the entry before which it stands
+	at    int // index of the entry after it
 }
 
-// mapping makes one mapping of another.
+// mapping changes a mapping.
 func (e *editor) mapping(n *yamlv3.Node, before, after map[string]any, s slot) {
 	same := diff.Same(before, after)
 	var entries []entry
@@ -72,7 +72,7 @@ func (e *editor) mapping(n *yamlv3.Node, before, after map[string]any, s slot) {
 	e.change(n, entries, added, after, s)
 }
 
-// merged returns what comes of what "<<" names. What was not visited has not changed.
+// merged returns the fields of merge keys ("<<"). Values that were not visited have not changed.
 func (e *editor) merged(merges []*yamlv3.Node, before map[string]any) map[string]any {
 	out := map[string]any{}
 	var add func(source *yamlv3.Node)
@@ -108,7 +108,7 @@ func (e *editor) merged(merges []*yamlv3.Node, before map[string]any) map[string
 	return out
 }
 
-// slotOf returns the place of the value of a key.
+// slotOf returns the context of the value of a key.
 func (e *editor) slotOf(n, key *yamlv3.Node) slot {
 	if isFlow(n) {
 		return slot{flow: true, after: -1}
@@ -116,7 +116,7 @@ func (e *editor) slotOf(n, key *yamlv3.Node) slot {
 	return slot{indent: key.Column - 1, after: e.colon(key)}
 }
 
-// colon returns the offset behind the colon of a key.
+// colon returns the offset after the colon of a key.
 func (e *editor) colon(key *yamlv3.Node) int {
 	at := e.skip(e.end(key))
 	if e.text[at] != ':' {
@@ -125,7 +125,7 @@ func (e *editor) colon(key *yamlv3.Node) int {
 	return at + 1
 }
 
-// sequence makes one list of another.
+// sequence changes a list.
 func (e *editor) sequence(n *yamlv3.Node, before, after []any, s slot) {
 	entries := make([]entry, len(before))
 	at := 0
@@ -170,7 +170,7 @@ func (e *editor) sequence(n *yamlv3.Node, before, after []any, s slot) {
 	e.change(n, entries, added, after, s)
 }
 
-// column returns the place of an offset in its line, in characters.
+// column returns the column of an offset, in characters.
 func (e *editor) column(at int) int { return len([]rune(string(e.text[e.lineStart(at):at]))) }
 
 // change adds entries to a collection, and removes those that are not kept.
@@ -212,7 +212,7 @@ func (e *editor) change(n *yamlv3.Node, entries []entry, added []addition, after
 // removeLines removes the lines of entries. Comments above them stay.
 func (e *editor) removeLines(entries []entry) {
 	i := 0
-	if !entries[0].kept && !e.alone(entries[0].start) { // behind a dash
+	if !entries[0].kept && !e.alone(entries[0].start) { // after a dash
 		for !entries[i].kept {
 			i++
 		}
@@ -228,7 +228,7 @@ func (e *editor) removeLines(entries []entry) {
 			continue
 		}
 		start, end := e.lineStart(entries[i].start), e.nextLine(entries[i].end)
-		if end == len(e.text) && start > 0 && e.text[end-1] != '\n' { // there is still none at the end of the file
+		if end == len(e.text) && start > 0 && e.text[end-1] != '\n' { // the file still ends without a line break
 			for start--; start > 0 && e.text[start-1] == '\r'; start-- {
 			}
 		}
@@ -236,7 +236,7 @@ func (e *editor) removeLines(entries []entry) {
 	}
 }
 
-// addLines adds entries to a block collection, each behind the one that it follows.
+// addLines adds entries to a block collection, each after its predecessor.
 func (e *editor) addLines(n *yamlv3.Node, entries []entry, added []addition, s slot) {
 	indent := e.column(entries[0].start)
 	for i := range added {
@@ -247,7 +247,7 @@ func (e *editor) addLines(n *yamlv3.Node, entries []entry, added []addition, s s
 		case a.at > 0:
 			e.insert(e.nextLine(entries[a.at-1].end), lines, indent)
 		case e.alone(first) && s.after >= 0 && e.nextLine(s.after) <= e.lineStart(first):
-			e.insert(e.nextLine(s.after), lines, indent) // above the comments on the first one
+			e.insert(e.nextLine(s.after), lines, indent) // above the comments of the first entry
 		case e.alone(first):
 			e.insert(e.lineStart(first), lines, indent)
 		default:
@@ -256,7 +256,7 @@ func (e *editor) addLines(n *yamlv3.Node, entries []entry, added []addition, s s
 	}
 }
 
-// insert adds lines at the start of another one, or at the end of the file.
+// insert adds lines at the start of another line, or at the end of the file.
 func (e *editor) insert(at int, lines []string, indent int) {
 	text := spaces(indent) + e.join(lines, indent)
 	if at > 0 && e.text[at-1] != '\n' {
@@ -292,7 +292,7 @@ func (e *editor) changeFlow(n *yamlv3.Node, entries []entry, added []addition) {
 		first := slices.IndexFunc(entries, func(x entry) bool { return x.kept })
 		e.splice(entries[first].start, entries[first].start, render(a)+separator)
 	}
-	before := false // there is one that is kept
+	before := false // whether an entry before is kept
 	for i, x := range entries {
 		if before = before || x.kept; x.kept {
 			continue
@@ -310,7 +310,7 @@ func (e *editor) changeFlow(n *yamlv3.Node, entries []entry, added []addition) {
 	}
 }
 
-// align returns, for each element of a list, which one of the list before it was; -1 for a new one. Both keep
+// align returns the index of each element in the list before; -1 for a new element. Matched elements keep
 // their order.
 func align(before, after []any) []int {
 	out := make([]int, len(after))
@@ -361,11 +361,11 @@ func align(before, after []any) []int {
 	return out
 }
 
-// nameFields are fields by which people know the elements of a list.
+// nameFields are fields that identify the elements of a list.
 var nameFields = []string{"name", "mountPath", "key", "ip", "containerPort", "port", "topologyKey", "type"} //nolint:gochecknoglobals // an immutable table
 
 // names returns the names of the elements of a list: the values of the first field that all have and that
-// differ; nil where there is none.
+// differ; nil without such a field.
 func names(list []any) []any {
 	for _, field := range nameFields {
 		var out []any

@@ -12,17 +12,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// start returns the offset of a node, with its anchor and its tag.
+// start returns the offset of a node, including its anchor and tag.
 func (e *editor) start(n *yamlv3.Node) int {
 	at := e.lines[n.Line-1]
-	for range n.Column - 1 { // which counts characters
+	for range n.Column - 1 { // in characters
 		_, size := utf8.DecodeRune(e.text[at:])
 		at += size
 	}
 	return at
 }
 
-// content returns the offset of a node without its anchor and its tag.
+// content returns the offset of a node without its anchor and tag.
 func (e *editor) content(n *yamlv3.Node) int {
 	at := e.start(n)
 	for at < len(e.text) && (e.text[at] == '&' || e.text[at] == '!') {
@@ -32,14 +32,14 @@ func (e *editor) content(n *yamlv3.Node) int {
 			at++
 		}
 		if n.Kind == yamlv3.ScalarNode && n.Value == "" && e.skip(at) > e.lineEnd(properties) {
-			return at // nothing
+			return at // empty
 		}
 		at = e.skip(at)
 	}
 	return at
 }
 
-// skip returns the offset behind white space and comments.
+// skip returns the offset after white space and comments.
 func (e *editor) skip(at int) int {
 	for at < len(e.text) {
 		switch c := e.text[at]; {
@@ -54,7 +54,7 @@ func (e *editor) skip(at int) int {
 	return at
 }
 
-// end returns the offset behind a node. Of a block scalar it is before the last line break.
+// end returns the offset after a node; for a block scalar, before its last line break.
 func (e *editor) end(n *yamlv3.Node) int {
 	if known, ok := e.ends[n]; ok {
 		return known
@@ -118,8 +118,8 @@ func (e *editor) scalarEnd(n *yamlv3.Node) int {
 	return e.foldedEnd(n, at)
 }
 
-// foldedEnd returns the end of a plain scalar on several lines: a line break is a space, and several are one
-// fewer.
+// foldedEnd returns the end of a plain scalar on several lines, in which one line break is a space, and n
+// are n-1.
 func (e *editor) foldedEnd(n *yamlv3.Node, at int) int {
 	for value := n.Value; value != ""; {
 		if e.text[at] == value[0] && value[0] != '\n' {
@@ -150,22 +150,21 @@ func (e *editor) foldedEnd(n *yamlv3.Node, at int) int {
 	return at
 }
 
-// block says where the lines of a block scalar are.
+// block has the positions of a block scalar.
 type block struct {
 	header int // the offset of | or >
-	// lines are the offsets of the lines of the content, and of what is behind them.
+	// lines are the offsets of the lines of the content, and of the end.
 	lines  []int
-	indent int // of the content, in bytes; 0 where there is none
+	indent int // of the content, in bytes; 0 if it is empty
 	end    int
 }
 
-// blockLines finds the lines of a block scalar. Those behind the last one that is not empty are a part of it
-// if it keeps them.
+// blockLines finds the lines of a block scalar. Trailing empty lines belong to it if its header keeps them.
 func (e *editor) blockLines(n *yamlv3.Node) block {
 	b := block{header: e.content(n)}
 	at := e.nextLine(b.header)
 	b.lines = append(b.lines, at)
-	last := 0 // the number of lines up to the last one that is not empty
+	last := 0 // number of lines up to the last one with content
 	partEnd := e.part.Offset + len(e.part.Text)
 	for at < partEnd {
 		line := e.text[at:e.lineEnd(at)]
@@ -213,10 +212,10 @@ func (e *editor) lineEnd(at int) int {
 	return len(e.text)
 }
 
-// nextLine returns the offset behind the line break, or of the end of the file.
+// nextLine returns the offset after the line break, or the end of the file.
 func (e *editor) nextLine(at int) int { return min(e.lineEnd(at)+1, len(e.text)) }
 
-// alone reports whether there is nothing but white space before something on its line.
+// alone reports whether only white space precedes an offset on its line.
 func (e *editor) alone(at int) bool { return e.blank(e.lineStart(at), at) }
 
 // blank reports whether a range is white space.
@@ -232,7 +231,7 @@ func (e *editor) comments(start, end int) bool {
 	return false
 }
 
-// Field returns a path as engine.Document.Line takes it, up to what an object has of it.
+// Field returns a path as engine.Document.Line takes it, as far as it exists in an object.
 func Field(object any, path fieldpath.Path) string {
 	var b strings.Builder
 	for _, e := range path {

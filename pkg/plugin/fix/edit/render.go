@@ -12,14 +12,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/input"
 )
 
-// style is how the rest of a part is written.
+// style is the style of a part.
 type style struct {
 	json    bool
-	step    int  // by which maps are indented
-	compact bool // the dashes of a list are below its key, and not further in
+	step    int  // indentation of maps
+	compact bool // lists are not indented below their key
 }
 
-// styleOf returns the style of the first values that show it; that of kubectl where none does.
+// styleOf returns the style of the first values that show it; kubectl's by default.
 func styleOf(p input.Part, roots []*yamlv3.Node) style {
 	s := style{json: p.JSON, step: 2, compact: true}
 	seenStep, seenDash := false, false
@@ -47,7 +47,7 @@ func styleOf(p input.Part, roots []*yamlv3.Node) style {
 
 func spaces(n int) string { return strings.Repeat(" ", n) }
 
-// lineBreak returns the line break of the line of an offset, or of the one before.
+// lineBreak returns the line break of the line of an offset, or of the line before.
 func (e *editor) lineBreak(at int) string {
 	end := e.lineEnd(max(at, 0))
 	if end == len(e.text) {
@@ -59,7 +59,7 @@ func (e *editor) lineBreak(at int) string {
 	return "\n"
 }
 
-// join returns lines of which all but the first, and those that are empty, are indented.
+// join joins lines, of which all but the first are indented unless they are empty.
 func (e *editor) join(lines []string, indent int) string {
 	var b strings.Builder
 	for i, line := range lines {
@@ -74,7 +74,7 @@ func (e *editor) join(lines []string, indent int) string {
 	return b.String()
 }
 
-// render returns the lines of an entry of a block collection, as if it stood at the first column.
+// render returns the lines of an entry of a block collection, without indentation.
 func (e *editor) render(v any, inList bool, key string) []string {
 	value := node(v)
 	holder := &yamlv3.Node{Kind: yamlv3.SequenceNode, Content: []*yamlv3.Node{value}}
@@ -96,7 +96,7 @@ func (e *editor) encode(n *yamlv3.Node) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// node returns the node of a value. A name comes first among its fields.
+// node returns the node of a value, with a name as its first field.
 func node(v any) *yamlv3.Node {
 	n := &yamlv3.Node{}
 	switch v := v.(type) {
@@ -125,8 +125,7 @@ func node(v any) *yamlv3.Node {
 	return n
 }
 
-// renderFlow returns a value in brackets, or a scalar, as it is written next to others that a separator
-// parts.
+// renderFlow returns a value in brackets, or a scalar, in the layout of a separator.
 func (e *editor) renderFlow(v any, separator string) string {
 	if !e.style.json {
 		return e.flowText(node(v))
@@ -154,8 +153,8 @@ func (e *editor) flowText(n *yamlv3.Node) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 }
 
-// separators returns what stands between the entries of a collection in brackets, and between a key and its
-// value.
+// separators returns the separators between the entries of a collection in brackets, and between a key and
+// its value.
 func (e *editor) separators(n *yamlv3.Node, entries []entry) (separator, colon string) {
 	separator, colon = ", ", ": "
 	first := entries[0]
@@ -177,7 +176,7 @@ func (e *editor) separators(n *yamlv3.Node, entries []entry) (separator, colon s
 	return separator, colon
 }
 
-// scalar makes one scalar of another.
+// scalar replaces a scalar.
 func (e *editor) scalar(n *yamlv3.Node, v any, s slot) {
 	text, isString := v.(string)
 	switch {
@@ -213,7 +212,7 @@ func (e *editor) scalar(n *yamlv3.Node, v any, s slot) {
 			"k: "))
 }
 
-// put writes the text of a scalar in the place of another one, behind its anchor and its tag.
+// put writes a scalar in place of another, after its anchor and tag.
 func (e *editor) put(n *yamlv3.Node, text string) {
 	start, end := e.content(n), e.end(n)
 	if before := e.text[start-1]; before == ':' || before == '-' {
@@ -222,7 +221,7 @@ func (e *editor) put(n *yamlv3.Node, text string) {
 	e.splice(start, end, text)
 }
 
-// replace writes a value in the place of another one that is of another kind, or of which nothing is left.
+// replace writes a value in place of another of a different kind, or of an empty one.
 func (e *editor) replace(n *yamlv3.Node, v any, s slot) {
 	start, end := e.start(n), e.end(n)
 	switch {
@@ -301,7 +300,7 @@ func (e *editor) blockScalar(n *yamlv3.Node, text string) bool {
 	}
 	start, end := b.lines[head], b.lines[len(old)-tail]
 	added := out.String()
-	if end == len(e.text) && len(e.text) > 0 && e.text[end-1] != '\n' { // no line break at the end of the file
+	if end == len(e.text) && len(e.text) > 0 && e.text[end-1] != '\n' { // the file ends without a line break
 		added = strings.TrimSuffix(added, e.lineBreak(b.header))
 		if start == end {
 			added = e.lineBreak(b.header) + added
