@@ -1,12 +1,14 @@
 package permission
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
@@ -36,21 +38,29 @@ func PrintYAML(out io.Writer, objects []any, notes []string) error {
 	return err
 }
 
-// PrintJSON writes manifests as a List.
+// PrintJSON writes manifests as a List, in which no string acts on a terminal, shell or CI runner.
 func PrintJSON(out io.Writer, objects []any) error {
-	items := []any{}
+	list := struct {
+		metav1.TypeMeta `json:",inline"`
+		Items           []any `json:"items"`
+	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, []any{}}
 	for _, o := range objects {
 		if role, ok := o.(Role); ok {
-			items = append(items, role.Objects()...)
+			list.Items = append(list.Items, role.Objects()...)
 			continue
 		}
 		content, err := fields(o)
 		if err != nil {
 			return err
 		}
-		items = append(items, content)
+		list.Items = append(list.Items, content)
 	}
-	return PrintList(out, items)
+	content, err := json.MarshalIndent(list, "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, jsonEscaper.Replace(string(redact.EscapeJSON(content)))+"\n")
+	return err
 }
 
 // fields returns an object without its status.

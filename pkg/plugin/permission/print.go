@@ -3,12 +3,10 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
@@ -97,18 +95,4 @@ var (
 // Comment returns a string as a comment, of which no shell expands a part.
 func Comment(s string) string {
 	return redact.EscapeLine(commentEscaper.Replace(strings.Join(strings.Fields(s), " ")))
-}
-
-// PrintList writes objects as a List, so that no string of them acts on a terminal, shell or CI runner.
-func PrintList(out io.Writer, items []any) error {
-	list := struct {
-		metav1.TypeMeta `json:",inline"`
-		Items           []any `json:"items"`
-	}{metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, items}
-	content, err := json.MarshalIndent(list, "", "    ")
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, jsonEscaper.Replace(string(redact.EscapeJSON(content)))+"\n")
-	return err
 }
