@@ -268,12 +268,8 @@ func pathNames(p fieldpath.Path) string {
 func (r *Run) texts() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, side := range r.options.Sides {
-		for _, d := range side.Documents {
-			kind := d.Key.GroupKind
-			if slices.ContainsFunc(side.Dialects,
-				func(dialect engine.Dialect) bool { return dialect.Accepts(kind) == engine.Policy }) {
-				out = append(out, d.Object())
-			}
+		for _, d := range side.Own() {
+			out = append(out, d.Object())
 		}
 	}
 	return out

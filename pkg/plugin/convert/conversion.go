@@ -215,9 +215,7 @@ func (o *Conversion) Run(ctx context.Context, emit func(*Result) error) error {
 		func(d engine.Document) bool { return !convert.Accepts(d) })
 	// the inputs of policies
 	reading.Documents = slices.DeleteFunc(slices.Clone(o.Documents), func(d engine.Document) bool {
-		return slices.ContainsFunc(o.Dialects, func(dialect engine.Dialect) bool {
-			return dialect.Accepts(d.Key.GroupKind) == engine.Policy
-		})
+		return engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy
 	})
 	for _, d := range accepted {
 		o.described[nameOf(d)] = convert.Describe(d)

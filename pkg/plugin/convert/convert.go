@@ -241,10 +241,9 @@ func (o *Options) run(ctx context.Context) (int, error) {
 
 // reportedConversion returns the conversion of a policy for reports.
 func reportedConversion(r *Result) output.Converted {
-	object := r.Document.Object()
-	old, _ := yaml.Marshal(source(object))
+	old, _ := yaml.Marshal(source(r.Document.Object()))
 	out := output.Converted{
-		Policy: object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/"), Origin: r.Document.Origin,
+		Policy: nameOf(r.Document), Origin: r.Document.Origin,
 		Old: redact.EscapeLines(string(old)), Verdict: "not converted", Notes: r.Notes,
 	}
 	for _, refusal := range r.Refusals {
@@ -264,7 +263,7 @@ func reportedConversion(r *Result) output.Converted {
 func (o *Options) print(r *Result, more bool) error {
 	object := r.Document.Object()
 	by := " by kubectl-mutate " + process.Release()
-	name := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	name := nameOf(r.Document)
 	for _, warning := range r.Warnings {
 		o.say("%s\n", warning)
 	}

@@ -149,14 +149,14 @@ func (p *Policies) Wants() func(error) bool {
 // kinds returns the kinds of the policies.
 func (p *Policies) kinds() sets.Set[string] {
 	kinds := sets.New[string]()
-	for _, doc := range p.documents() {
+	for _, doc := range p.Own() {
 		kinds.Insert(doc.Key.Kind)
 	}
 	return kinds
 }
 
-// documents returns the policies without their inputs.
-func (p *Policies) documents() []engine.Document {
+// Own returns the documents of the policies, without their inputs.
+func (p *Policies) Own() []engine.Document {
 	return slices.DeleteFunc(slices.Clone(p.Documents), func(d engine.Document) bool {
 		return engine.RoleOf(d.Key.GroupKind, p.Dialects) != engine.Policy
 	})
@@ -217,7 +217,7 @@ func (p *Policies) checkChoice(kept []engine.RuleRef) error {
 // warning.
 func (p *Policies) read() sets.Set[string] {
 	names := sets.New[string]()
-	for _, doc := range p.documents() {
+	for _, doc := range p.Own() {
 		names.Insert(doc.Names()...)
 	}
 	return names

@@ -167,14 +167,6 @@ func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 		return
 	}
 	where := wording.Namespaces(f.Namespaces())
-	policies := 0
-	for _, dialect := range o.Dialects {
-		for _, d := range o.Of(dialect) {
-			if dialect.Accepts(d.Key.GroupKind) == engine.Policy {
-				policies++
-			}
-		}
-	}
 	if !f.Canary.Shard.Whole() {
 		where += ", shard " + f.Canary.Shard.String()
 	}
@@ -184,7 +176,7 @@ func (f *Factory) Announce(view *flags.Output, o *evaluate.Options) {
 	if f.Canary.MaxObjects > 0 {
 		where += ", at most " + wording.Plural(f.Canary.MaxObjects, "change")
 	}
-	fmt.Fprintf(f.Streams.ErrOut, "On %s, %s: %s\n", f.Client.Info(), where, wording.Plural(policies, "policy"))
+	fmt.Fprintf(f.Streams.ErrOut, "On %s, %s: %s\n", f.Client.Info(), where, wording.Plural(len(o.Own()), "policy"))
 }
 
 // WriteOptions returns OutputOptions for a run that writes; dryRun is "client", "server" or "".
