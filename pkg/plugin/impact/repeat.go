@@ -97,7 +97,7 @@ func (r *repeat) notIdempotent(c *engine.Change) []engine.Impact {
 	if !c.Changed() || len(r.fields) == 0 {
 		return nil
 	}
-	fields := fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return meetsAny(r.places, place) })
+	fields := fieldsAt(c, func(place string) bool { return meetsAny(r.places, place) })
 	if len(fields) == 0 {
 		fields = r.fields
 	}

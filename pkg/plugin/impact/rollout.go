@@ -39,7 +39,8 @@ func Rollout(c *engine.Change) []engine.Impact {
 	if !ok {
 		return nil
 	}
-	fields, n := touching(c, w.template), running(c.Before.Object)
+	fields := fieldsAt(c, func(place string) bool { return meet(place, w.template) })
+	n := running(c.Before.Object)
 	if len(fields) == 0 || n == 0 {
 		return nil
 	}

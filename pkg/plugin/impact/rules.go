@@ -319,25 +319,20 @@ func meetsAny(all []string, p string) bool {
 	return slices.ContainsFunc(all, func(q string) bool { return meet(p, q) })
 }
 
-// fieldsOf returns the paths of the chosen changed fields.
-func fieldsOf(c *engine.Change, chosen func(f *engine.FieldChange, place string) bool) []fieldpath.Path {
+// fieldsAt returns the paths of the changed fields at chosen places.
+func fieldsAt(c *engine.Change, chosen func(place string) bool) []fieldpath.Path {
 	var out []fieldpath.Path
 	for i := range c.Fields {
-		if f := &c.Fields[i]; chosen(f, engine.PathPattern(f.Path)) {
-			out = append(out, f.Path)
+		if p := c.Fields[i].Path; chosen(engine.PathPattern(p)) {
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// touching returns the paths of the changed fields that meet a place.
-func touching(c *engine.Change, p string) []fieldpath.Path {
-	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return meet(place, p) })
-}
-
 // within returns the paths of the changed fields within a place.
 func within(c *engine.Change, p string) []fieldpath.Path {
-	return fieldsOf(c, func(_ *engine.FieldChange, place string) bool { return isWithin(place, p) })
+	return fieldsAt(c, func(place string) bool { return isWithin(place, p) })
 }
 
 // patterns lists paths for a message about several objects: "spec.containers[*].env[*]".
