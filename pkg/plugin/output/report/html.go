@@ -144,7 +144,7 @@ func (p *HTML) page(s *evaluation.Summary) *page {
 	}
 	out.Title = title(s)
 	for i := range s.Rules {
-		p.overview.policies.barOf(policyName(s.Rules[i].Rule))
+		p.overview.policies.add(policyName(s.Rules[i].Rule), false, false)
 	}
 	out.Charts = []chart{
 		p.overview.policies.chartOf("By policy", "Policy", "policy"),

@@ -325,13 +325,6 @@ type bar struct {
 	Broken  int    // objects that are incomplete or would be refused
 }
 
-func (c counts) barOf(name string) *bar {
-	if c[name] == nil {
-		c[name] = &bar{Name: name}
-	}
-	return c[name]
-}
-
 // clusterScoped names objects without a namespace in the chart.
 const clusterScoped = "(cluster-scoped)"
 
@@ -366,7 +359,11 @@ func (o *overview) add(c *engine.Change, findings []Finding) {
 }
 
 func (c counts) add(name string, changed, broken bool) {
-	at := c.barOf(name)
+	at := c[name]
+	if at == nil {
+		at = &bar{Name: name}
+		c[name] = at
+	}
 	if changed {
 		at.Changed++
 	}

@@ -76,7 +76,12 @@ func (p *SARIF) Add(about *Object) error {
 				return fmt.Errorf("%s: %w", about.Name, err)
 			}
 		case f.Verdict == Error:
-			p.notEvaluated(about, f)
+			id, at := p.rule(f.Rule)
+			p.notify(object(
+				"level", "error", "message", message(plainSARIF(f.Name+" on "+about.Name+" "+f.Message)),
+				"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule",
+				object("id", id, "index", at),
+			))
 		}
 	}
 	return nil
@@ -142,15 +147,6 @@ func (p *SARIF) result(about *Object, f *Finding) error {
 	text, err := structured.MarshalLine(r)
 	p.results = append(p.results, "\n"+strings.TrimSuffix(text, "\n"))
 	return err
-}
-
-func (p *SARIF) notEvaluated(about *Object, f *Finding) {
-	id, at := p.rule(f.Rule)
-	p.notify(object(
-		"level", "error", "message", message(plainSARIF(f.Name+" on "+about.Name+" "+f.Message)),
-		"locations", []structured.Object{locationOf(about, f.Place)}, "associatedRule",
-		object("id", id, "index", at),
-	))
 }
 
 func (p *SARIF) notify(n structured.Object) {
