@@ -98,8 +98,8 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 	}
 	w.ReadInstead(texts)
 	w.Twice = func(earlier, later string) {
-		one, at, _ := cutLine(earlier)
-		other, where, _ := cutLine(later)
+		one, at := cutLine(earlier)
+		other, where := cutLine(later)
 		// the same file, perhaps by a link
 		if place := file.Place(one); o.since != nil && !o.since[place] ||
 			place == file.Place(other) && at == where {
@@ -128,7 +128,7 @@ func (o *options) evaluate(ctx context.Context, errOut io.Writer) (*round, error
 		default:
 			return nil
 		}
-		path, _, _ := cutLine(c.Target.Origin)
+		path, _ := cutLine(c.Target.Origin)
 		if c.Before == nil || c.Denied() || c.Incomplete() || o.since != nil && !o.since[file.Place(path)] {
 			return nil
 		}
@@ -158,12 +158,12 @@ func (o *options) once(format string, args ...any) {
 }
 
 // cutLine cuts the line off an origin.
-func cutLine(origin string) (path, line string, found bool) {
+func cutLine(origin string) (path, line string) {
 	i := strings.LastIndexByte(origin, ':')
 	if i < 0 {
-		return origin, "", false
+		return origin, ""
 	}
-	return origin[:i], origin[i+1:], true
+	return origin[:i], origin[i+1:]
 }
 
 // finish shows or writes the files, and returns the exit code.

@@ -122,16 +122,14 @@ type HintCollector struct {
 	// Blocked is why Apply would write nothing, whatever changes; empty if it would write.
 	Blocked string
 
-	ready, created, managed, refused, denied int // objects that would change
-	controlled                               int // managed objects with an owner controller
+	ready, created, managed, refused int // objects that would change
+	controlled                       int // managed objects with an owner controller
 }
 
 // Add counts an object by what prevents its change.
 func (a *HintCollector) Add(c *engine.Change) {
 	switch {
-	case !c.Changed():
-	case c.Denied():
-		a.denied++
+	case !c.Changed(), c.Denied():
 	case !a.Creates && !slices.ContainsFunc(c.Steps,
 		func(s engine.Step) bool { return s.Outcome == engine.Changed && !s.AsCreated }):
 		// only rules for new objects change it

@@ -236,7 +236,7 @@ type check struct {
 func (c *check) object(ctx context.Context, key engine.ObjectKey) *output.Tested {
 	r, ofPolicy := c.want, isPolicy(c.want.policy)
 	if c.stand != nil {
-		ofPolicy = c.stand.is
+		ofPolicy = func(ref engine.RuleRef) bool { return isOneOf(c.stand.policies, ref) }
 	}
 	byRule := map[engine.RuleRef][]engine.Step{}
 	var order []engine.RuleRef

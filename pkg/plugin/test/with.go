@@ -88,9 +88,6 @@ type standing struct {
 	whole    bool              // policies also do what other rules of the policy do
 }
 
-// is reports whether a rule stands in for the rule.
-func (s *standing) is(ref engine.RuleRef) bool { return isOneOf(s.policies, ref) }
-
 func isOneOf(policies []engine.Document, ref engine.RuleRef) bool {
 	return slices.ContainsFunc(policies, func(d engine.Document) bool { return isPolicy(refOf(d).Policy)(ref) })
 }
