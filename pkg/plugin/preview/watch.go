@@ -183,7 +183,7 @@ func (w *Watcher) follow(ctx context.Context, now, before *Watched) error {
 	if now.followers, err = w.begin(ctx, all.Objects, w.Queue.Put, nil); err != nil {
 		return err
 	}
-	w.objects.Track(slices.Concat(now.followers, now.beside)) // without those that were left out
+	w.objects.Track(slices.Concat(now.followers, now.beside)) // with parts in place of others
 	return nil
 }
 
