@@ -134,7 +134,7 @@ func TestUnknownKindsThatAreMeant(t *testing.T) {
 		"preview -p beside.yaml -f settings.yaml --world widget.yaml":          {1, "1 would change"},
 		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Widget": {1, "1 would change"},
 		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=W*":     {1, "1 would change"},
-		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Other":  {3, "note: kinds that are rightly not here: --allow-unknown-kinds=Widget"},
+		"preview -p beside.yaml -f settings.yaml --allow-unknown-kinds=Other":  {3, "note: if these kinds are missing on purpose, add --allow-unknown-kinds=Widget"},
 		"preview -p beside.yaml -p known.yaml -f settings.yaml --skip beside":  {1, "1 would change"},
 		"preview -p lower.yaml -p known.yaml -f settings.yaml --only known":    {1, "1 would change"},
 	})

@@ -505,7 +505,7 @@ func TestWatchBeginsAnewAfterTheAbsenceOfTheServer(t *testing.T) {
 	a.becomes("=x =x =x")
 	a.away.Store(true)
 	a.appends("y")
-	a.await("the policies are used as they were before")
+	a.await("the previous policies stay in use")
 	a.away.Store(false)
 	a.becomes("=xy =xy =xy")
 	a.end()

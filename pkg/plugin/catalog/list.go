@@ -320,11 +320,11 @@ func (l *List) onClusters(clusters []string) string {
 //
 //nolint:gochecknoglobals // an immutable table
 var deprecations = []struct{ group, version, kind, notice string }{
-	{"kyverno.io", "", "ClusterPolicy", "ClusterPolicy leaves Kyverno in 1.20; MutatingPolicy of policies.kyverno.io/v1 takes its place"},
-	{"kyverno.io", "", "Policy", "Policy leaves Kyverno in 1.20; NamespacedMutatingPolicy of policies.kyverno.io/v1 takes its place"},
+	{"kyverno.io", "", "ClusterPolicy", "ClusterPolicy is removed in Kyverno 1.20; use MutatingPolicy of policies.kyverno.io/v1"},
+	{"kyverno.io", "", "Policy", "Policy is removed in Kyverno 1.20; use NamespacedMutatingPolicy of policies.kyverno.io/v1"},
 	{"policies.kyverno.io", "v1alpha1", "", "v1alpha1 is deprecated; v1 has the same fields"},
-	{"admissionregistration.k8s.io", "v1alpha1", "", "v1alpha1 is deprecated since Kubernetes 1.35 and gone in 1.38; v1 is there since 1.36"},
-	{"admissionregistration.k8s.io", "v1beta1", "", "v1beta1 is deprecated since Kubernetes 1.37 and gone in 1.40; v1 is there since 1.36"},
+	{"admissionregistration.k8s.io", "v1alpha1", "", "v1alpha1 is deprecated since Kubernetes 1.35 and removed in 1.38; v1 is available since 1.36"},
+	{"admissionregistration.k8s.io", "v1beta1", "", "v1beta1 is deprecated since Kubernetes 1.37 and removed in 1.40; v1 is available since 1.36"},
 }
 
 // deprecation returns the notice for a deprecated kind or version, or "".

@@ -122,7 +122,7 @@ func (v *Verdict) notes() []string {
 	if v.Variants.Refused == 0 {
 		return v.Notes
 	}
-	return append(v.Notes, "of "+wording.Plural(v.Variants.Refused, "more variant")+" the old policy makes what a server refuses, and the new form something else")
+	return append(v.Notes, "on "+wording.Plural(v.Variants.Refused, "more variant")+" a server refuses the result of the old policy, and the new form differs")
 }
 
 // NotExercised returns, for each old rule that changed no object and no variant, what is missing: nothing
@@ -384,7 +384,7 @@ func (o *Conversion) verify(ctx context.Context, c *convert.Conversion, d engine
 			verified = append(verified, name)
 			continue
 		}
-		refusal := &convert.Refusal{Rule: name, Reason: "what it is converted to does not hold: " +
+		refusal := &convert.Refusal{Rule: name, Reason: "its new form was not verified: " +
 			one.String(), Instead: "--unverified prints it"}
 		if one.Difference != nil && one.Difference.Subject.Kind == "ReplicationController" &&
 			!o.ReplicationControllers {
@@ -513,14 +513,14 @@ func installing(r *plugincompare.Run, changed []engine.ObjectKey, pods int) []st
 	}
 	for _, d := range r.Descriptions(compare.Old) {
 		for _, t := range d.Targets {
-			out = append(out, "Kyverno needs the rights to get, list and update "+engine.Selection{Group: t.Group, Kind: t.Kind}.String())
+			out = append(out, "Kyverno needs the permissions to get, list and update "+engine.Selection{Group: t.Group, Kind: t.Kind}.String())
 		}
 	}
 	for _, d := range r.Descriptions(compare.New) {
 		for _, a := range d.Asks {
 			if d.Rule.Dialect == string(convert.MutatingPolicy) && a.Of == engine.AskObjects &&
 				a.Objects.Kind+a.Objects.Resource != "" && a.Objects.Name == "" {
-				out = append(out, "Kyverno needs the right to list "+a.Objects.String())
+				out = append(out, "Kyverno needs the permission to list "+a.Objects.String())
 			}
 		}
 	}

@@ -100,7 +100,7 @@ func (o *Options) Compile() (*Run, error) {
 		}
 	}
 	if len(kinds) > 0 && !o.Quiet {
-		fmt.Fprintf(o.ErrOut, "note: kinds that are rightly not here: --allow-unknown-kinds=%s\n", strings.Join(kinds, ","))
+		fmt.Fprintf(o.ErrOut, "note: if these kinds are missing on purpose, add --allow-unknown-kinds=%s\n", strings.Join(kinds, ","))
 	}
 	out.programs = programs
 	out.prepare()
@@ -259,7 +259,7 @@ func (r *Run) Awaited() int {
 	return n
 }
 
-// BrokenText says that policies have errors, and what to do about them.
+// BrokenText returns "2 errors in policies, which are listed above; ...".
 func (r *Run) BrokenText() string {
 	return wording.Plural(r.Broken(), "error") + " in policies, which are listed above; fix them, or leave their rules out with --skip"
 }

@@ -113,7 +113,7 @@ func checkExpand(o *evaluate.Options, scope engine.Scope) error {
 		slices.ContainsFunc(scope.Only, func(k engine.ObjectKey) bool { return workload.Is(k.GroupKind) }) {
 		return nil
 	}
-	return errors.New("--expand shows the Pods of workloads, and no type that is named is one: name the workloads, such as deployments")
+	return errors.New("--expand shows the Pods of workloads, but no workloads are named: name them, such as deployments")
 }
 
 // addInputs adds the objects of --world to the documents of a live run and, unless they are read already,
@@ -126,7 +126,7 @@ func (f *Factory) addInputs(ctx context.Context, o *evaluate.Options, installed 
 	err := f.readObjects(ctx, input.Files{Paths: f.Objects.World, Recursive: f.Objects.Recursive},
 		func(d engine.Document) {
 			if engine.RoleOf(d.Key.GroupKind, o.Dialects) == engine.Policy {
-				f.warnAt(d.Origin, "left out: it is a policy, which -p names, and --world has what policies read")
+				f.warnAt(d.Origin, "left out: it is a policy; use -p for policies, and --world for objects that policies read")
 				return
 			}
 			given[d.Key.Named()] = true
@@ -201,7 +201,7 @@ func (f *Factory) openCluster(ctx context.Context, o *evaluate.Options) error {
 		gk := d.Key.GroupKind
 		switch is := engine.RoleOf(gk, o.Dialects); {
 		case d.Key.IsSecret():
-			f.note(d.Origin, "Secret "+d.Key.Name+" is not used: beside a cluster, policies read its Secrets")
+			f.note(d.Origin, "Secret "+d.Key.Name+" is not used: policies read the Secrets of the cluster")
 			continue
 		case isInstalled(d), is == engine.Policy, is != role(gk):
 			documents = append(documents, d)
@@ -252,7 +252,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 ) (meta.RESTMapper, error) {
 	if f.Client != nil {
 		if len(described) > 0 {
-			f.warnAt(f.Context.Values, "the Namespaces that it describes are not used: those of the cluster are")
+			f.warnAt(f.Context.Values, "its Namespaces are not used: policies read those of the cluster")
 		}
 		err := f.openCluster(ctx, o)
 		return o.World.Mapper, err

@@ -48,7 +48,7 @@ func (c *ServiceClient) Fetch(ctx context.Context, r engine.RemoteRequest) ([]by
 	case err != nil:
 		return nil, err
 	case (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		return nil, fmt.Errorf("%q is no http or https URL", r.URL)
+		return nil, fmt.Errorf("%q is not a valid http or https URL", r.URL)
 	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {

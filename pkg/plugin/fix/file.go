@@ -236,7 +236,7 @@ func (f *manifest) secrets(i int, c *engine.Change) error {
 			continue
 		}
 		if !f.allow {
-			return fmt.Errorf("%s: %s writes what may be made of a Secret, and --allow-secrets-in-files is not set", c.Target.Origin, s.Rule)
+			return fmt.Errorf("%s: %s may write values derived from a Secret, and --allow-secrets-in-files is not set", c.Target.Origin, s.Rule)
 		}
 	}
 	if c.Shown == nil {

@@ -92,7 +92,7 @@ func openOverlay(ctx context.Context, directory string) (*overlay, error) {
 	plain["generatorOptions"] = diff.With(options, "disableNameSuffixHash", true)
 	unnamed, err := v.build(ctx, encode(plain))
 	if err == nil && len(unnamed) != len(v.built) {
-		err = fmt.Errorf("%s: its objects are others without namePrefix, nameSuffix and namespace", v.path)
+		err = fmt.Errorf("%s: without namePrefix, nameSuffix and namespace it builds other objects", v.path)
 	}
 	taken := map[string]bool{}
 	for i, d := range unnamed {

@@ -223,12 +223,12 @@ func (r *Reviewer) managed(ctx context.Context, u *unstructured.Unstructured) ([
 	var out []engine.Impact
 	for _, m := range Managed(u) {
 		one, several := m.String(), string(m.Tool)
-		will := "it sets back what differs from its source"
+		will := "it reverts changes that are not in its source"
 		switch m.Tool {
 		case Controller:
 			kind, _, _ := strings.Cut(m.Name, " ")
 			several = "a " + kind
-			will = "it may set the change back, which is lost when the object is made anew"
+			will = "it may revert the change, which is lost when the object is replaced"
 		case Helm:
 			will = "its next upgrade may set the change back"
 		}

@@ -35,7 +35,7 @@ func ImmutableRefusals(c *engine.Change) []engine.Impact {
 	if c.Subject.Subresource != "" || c.After == nil || len(rules) == 0 {
 		return nil
 	}
-	advice := "leave it out, or delete the " + c.Subject.Kind + " and create it anew"
+	advice := "leave it out, or delete the " + c.Subject.Kind + " and create it again"
 	if owner := Workload(c.Before); owner != "" {
 		advice = "change " + owner + " instead"
 	}

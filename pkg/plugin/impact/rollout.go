@@ -82,7 +82,7 @@ func deploymentPods(o map[string]any, n int) engine.Impact {
 	case valueOf[bool](o, "spec", "paused"):
 		return later(n, "its", "the Deployment is paused: %s would be replaced when it is resumed")
 	case valueOf[string](o, "spec", "strategy", "type") == "Recreate":
-		return engine.Impact{Pods: n, Text: fmt.Sprintf("all %s would be stopped, then started anew (Recreate)", wording.Plural(n, "Pod"))}
+		return engine.Impact{Pods: n, Text: fmt.Sprintf("all %s would be stopped, then replaced (Recreate)", wording.Plural(n, "Pod"))}
 	}
 	return replaced(n, "")
 }
@@ -116,7 +116,7 @@ func daemonSetPods(o map[string]any, n int) engine.Impact {
 // keptPods: a ReplicaSet only uses its template for the Pods that it makes.
 func keptPods(_ map[string]any, n int) engine.Impact {
 	out := later(n, "their", "%s would not change: only Pods made from now on follow the new template")
-	out.Advice = "delete the Pods to have them made anew"
+	out.Advice = "delete the Pods to replace them"
 	return out
 }
 
@@ -164,7 +164,7 @@ func later(n int, whose, says string) engine.Impact {
 
 func onDelete(n int) engine.Impact {
 	out := later(n, "their", "%s would not change until deleted (OnDelete)")
-	out.Advice = "delete the Pods to have them made anew"
+	out.Advice = "delete the Pods to replace them"
 	return out
 }
 

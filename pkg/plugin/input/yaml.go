@@ -217,9 +217,9 @@ func (c *converter) key(n *yamlv3.Node, depth int) (string, error) {
 	case float64:
 		return strconv.FormatFloat(k, 'g', -1, 64), nil
 	case map[string]any:
-		return "", c.errorf(n, "a mapping cannot be a key: text that starts with {{ must be quoted")
+		return "", c.errorf(n, "a mapping cannot be a key: a string that starts with {{ must be quoted")
 	default:
-		return "", c.errorf(n, "this cannot be a key: only text can")
+		return "", c.errorf(n, "this cannot be a key: only a string can")
 	}
 }
 

@@ -155,7 +155,7 @@ func (a *HintCollector) Hint(s evaluation.Summary) Hint {
 		}
 		return hint
 	case s.Differs():
-		return Hint{Note: "That changes as it is created: there is nothing to write.", Why: a.Explain}
+		return Hint{Note: "These changes happen only on creation: there is nothing to write.", Why: a.Explain}
 	case s.Incomplete > 0:
 		return Hint{Note: "The changes " + NotKnown(s) + ".", Why: a.Explain}
 	case s.Objects == 0:

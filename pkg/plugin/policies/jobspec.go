@@ -89,7 +89,7 @@ func (s *jobSpec) validateName() error {
 		what += fmt.Sprintf(" with %d shards", s.Shards)
 	}
 	if len(s.Name) > most {
-		return fmt.Errorf("--name %q: has %d characters, and that of %s may have %d", s.Name, len(s.Name), what, most)
+		return fmt.Errorf("--name %q: has %d characters; the name of %s may have at most %d", s.Name, len(s.Name), what, most)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (s *jobSpec) sharded() bool { return s.Shards > 1 }
 // validateSchedule checks a schedule as Kubernetes does, and that it ever comes.
 func validateSchedule(text string) error {
 	if strings.Contains(text, "TZ=") {
-		return fmt.Errorf("--schedule %q: a CronJob takes no TZ=: without, its times are those of the controller manager, mostly UTC", text)
+		return fmt.Errorf("--schedule %q: a CronJob takes no TZ=: its times are in the time zone of the controller manager, usually UTC", text)
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *jobSpec) configMaps() (out []*corev1.ConfigMap, notes []string, err err
 	size := 0
 	for i, d := range s.Policies {
 		if d.Key.IsSecret() {
-			return nil, nil, fmt.Errorf("%s: Secret %s: who reads ConfigMaps would read it; leave it out of -p: inside the cluster, policies read the Secrets of the cluster", d.Origin, d.Key.Name)
+			return nil, nil, fmt.Errorf("%s: Secret %s: everybody who may read ConfigMaps could read it; leave it out of -p: policies read the Secrets of the cluster", d.Origin, d.Key.Name)
 		}
 		text, err := yaml.Marshal(d.Object().Object)
 		if err != nil {

@@ -260,7 +260,7 @@ func (f *rbacFlags) needs(ctx context.Context, args,
 	}
 	needs, notes, err = run.Needs()
 	if len(run.Namespaces) < len(namespaces) {
-		notes = append(notes, "roles know no wildcards: with one in --namespaces, a run lists the objects of all namespaces, and so may these roles")
+		notes = append(notes, "roles have no wildcards: with one in --namespaces, a run lists the objects of all namespaces, which these roles allow")
 	}
 	if w.Client == nil && !slices.ContainsFunc(run.Served, func(m *meta.RESTMapping) bool {
 		return run.Reads(m.GroupVersionKind.GroupKind())

@@ -329,7 +329,7 @@ func (o *Options) show(ctx context.Context, e *evaluate.Run) (int, error) {
 	})
 	if err == nil && !o.Quiet && !o.Reasons {
 		if n := e.Unexpanded(ctx); n > 0 {
-			fmt.Fprintf(o.ErrOut, "note: %s for Pods alone, and there are workloads: --expand shows the Pods that their controllers would create\n", wording.Plural(n, "rule"))
+			fmt.Fprintf(o.ErrOut, "note: %s for Pods only, and there are workloads: --expand also evaluates the Pods that their controllers would create\n", wording.Plural(n, "rule"))
 		}
 	}
 	if o.Hints.Blocked == "" && e.Untried() > 0 && e.Untried() == summary.Changed {

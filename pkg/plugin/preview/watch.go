@@ -317,7 +317,7 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 		case <-w.changed:
 		default:
 		}
-		fmt.Fprintln(w.errOut, "Policies, or what they read beside the objects, have changed.")
+		fmt.Fprintln(w.errOut, "Policies, or other objects that they read, have changed.")
 		now, err := w.Open()
 		switch {
 		case ctx.Err() != nil:
@@ -329,7 +329,7 @@ func (w *Watcher) next(ctx context.Context) *Watched {
 		case err == nil:
 			return now
 		}
-		w.Report(fmt.Errorf("the policies are used as they were before: %w", err))
+		w.Report(fmt.Errorf("the previous policies stay in use: %w", err))
 		if w.pace.evaluated(); cluster.Uncertain(ctx, err) {
 			w.retry()
 		}
@@ -602,7 +602,7 @@ func (w *Watcher) Watch(c *cobra.Command, e *flags.Evaluate, f *flags.Watch) (co
 	now, err := w.Open()
 	switch {
 	case errors.Is(err, evaluate.ErrNoRules) && now.awaitsKinds() && now.Run.Broken() == now.Run.Awaited():
-		now = w.nothing(now, fmt.Errorf("%w: nothing is evaluated until there are the kinds", err))
+		now = w.nothing(now, fmt.Errorf("%w: nothing is evaluated until these kinds exist", err))
 	case err != nil:
 		return process.ExitNothing, err
 	}

@@ -62,7 +62,7 @@ func (in *initial) run(ctx context.Context) (int, error) {
 		}
 	}
 	if len(in.results) == 0 && in.left > 0 {
-		return process.ExitNothing, errors.New("what the policies do holds what is in Secrets, or what was made of it; --show-secrets writes that")
+		return process.ExitNothing, errors.New("all results have values of Secrets, or values derived from them; --show-secrets writes these")
 	}
 	if len(in.results) == 0 {
 		return process.ExitNothing, errors.New("no rule matches any of the objects, so there is nothing to test")
@@ -201,7 +201,7 @@ func (in *initial) write(t *document) error {
 	}
 	errOut := in.factory.Streams.ErrOut
 	if in.left > 0 {
-		fmt.Fprintf(errOut, "note: left out, with what is in a Secret or was made of one: %s; --show-secrets writes them\n", wording.Plural(in.left, "result"))
+		fmt.Fprintf(errOut, "note: left out, with values of Secrets or derived from them: %s; --show-secrets writes them\n", wording.Plural(in.left, "result"))
 	}
 	flag := ""
 	if in.factory.Expand {

@@ -358,7 +358,7 @@ func (c *check) compare(ctx context.Context, t *output.Tested, step *engine.Step
 		t.Verdict, t.Text = output.NotRun, "the rule cannot be evaluated here"
 		return
 	case stand != nil && stand.whole && r.want == "skip" && t.Got == "pass":
-		t.Verdict, t.Text = output.NotTested, "the policy that stands in does not tell what this rule does from what others of the policy do"
+		t.Verdict, t.Text = output.NotTested, "the policy of --with also does what other rules of the policy do, so that the skip cannot be tested"
 	case t.Got != r.want:
 		t.Verdict, t.Text = output.TestFailed, fmt.Sprintf("wanted %s, got %s", r.want, t.Got)
 		if step.Outcome == engine.Unchanged {

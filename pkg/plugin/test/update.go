@@ -43,11 +43,11 @@ func (o *Options) update(ctx context.Context, results []output.Tested,
 // another result has already written it.
 func (o *Options) rewrite(ctx context.Context, d *engine.Document, c *engine.Change) (bool, error) {
 	if !o.secrets && (c.Shown != nil || engine.IsSecret(c.After)) {
-		return false, errors.New("it holds what a Secret holds, or what was made of one; --show-secrets writes that")
+		return false, errors.New("it holds values of a Secret, or values derived from one; --show-secrets writes these")
 	}
 	path := d.Origin[:strings.LastIndexByte(d.Origin, ':')]
 	if !file.Inside(path, o.paths) {
-		return false, fmt.Errorf("%s is in none of the directories that are tested", path)
+		return false, fmt.Errorf("%s is not in a directory that is tested", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

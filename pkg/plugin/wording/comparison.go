@@ -167,7 +167,7 @@ func VerdictCounts(s *compare.Summary) []Count {
 		count(v.Compared, fmt.Sprintf("variants compared, of %s: the two policy sets differ on %s", Plural(v.Kinds, "kind"), Number(v.Differ)))
 		count(v.Reordered, "of the variants that are the same have their init containers in another order")
 		count(v.Untried, fmt.Sprintf("differences of one field were not tried: there are at most %s", PluralNumber(v.Limit, "variant")))
-		count(v.Refused, "variants are left out: a server refuses what the old policies make of them, and the new ones make something else")
+		count(v.Refused, "variants are left out: a server refuses the result of the old policies, and the new policies differ")
 		count(v.Unknown, "of the variants are not comparable: the result of a side is unknown, or depends on a Secret (--show-secrets compares these)")
 	}
 	return out

@@ -52,7 +52,7 @@ func Apply(ctx context.Context, text []byte, documents []Document) ([]byte, erro
 		all, next = append(all, made...), left
 	}
 	if len(next) > 0 {
-		return nil, &Error{Line: 1, Reason: "its documents are not found again"}
+		return nil, &Error{Line: 1, Reason: "its documents could not be found again"}
 	}
 	out := cut(text, all)
 	return out, check(ctx, out, documents)
@@ -144,7 +144,7 @@ func applyPart(text []byte, p input.Part, documents []Document) (made []splice, 
 	for _, root := range roots {
 		objects := flatten(root)
 		if len(objects) > len(documents) {
-			return nil, nil, e.errorf(root, "its documents are not found again")
+			return nil, nil, e.errorf(root, "its documents could not be found again")
 		}
 		changed := slices.ContainsFunc(documents[:len(objects)], func(d Document) bool {
 			return !diff.Same(d.Before, d.After)
