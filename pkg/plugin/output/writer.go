@@ -24,7 +24,8 @@ const longestPlain = 64
 
 // yamlWriter writes an object as YAML, twice for each diff. It knows only the shapes of objects, and leaves
 // strings that may need quotes to the YAML library, whose events for whole objects would take most of the
-// time and memory of a preview. In a string with Windows line ends each line ends in the escape "\r", where YAML
+// time and memory of a preview. In a string with Windows line ends each line ends in the escape "\r", where
+// YAML
 // would have to write the string on one line. It fails for a value that JSON does not have.
 type yamlWriter struct {
 	bytes.Buffer
