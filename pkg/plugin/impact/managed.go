@@ -223,7 +223,7 @@ func (r *Reviewer) managed(ctx context.Context, u *unstructured.Unstructured) ([
 	var out []engine.Impact
 	for _, m := range Managed(u) {
 		one, several := m.String(), string(m.Tool)
-		will := "it reverts changes that are not in its source"
+		will := "it sets back what differs from its source"
 		switch m.Tool {
 		case Controller:
 			kind, _, _ := strings.Cut(m.Name, " ")
