@@ -226,10 +226,10 @@ type Verified struct {
 
 	patch        cluster.Patch
 	want         Want
-	answered     diff.Partial // Touched, as the dry run answered; zero where that is as wanted
-	effect       diff.Partial // all that the dry run changes; zero where that is Touched
-	serverValues []serverValue
-	status       *Verified // the part for /status, where there are two
+	answered     diff.Partial         // Touched, as the dry run answered; zero where that is as wanted
+	effect       diff.Partial         // all that the dry run changes; zero where that is Touched
+	serverValues []engine.FieldChange // that the server sets on its own, such as a default
+	status       *Verified            // the part for /status, where there are two
 }
 
 // setJournalIndex sets the index of the change and of its part for /status.
@@ -260,7 +260,7 @@ func (v *Verified) keepAnswer(answer *unstructured.Unstructured) {
 	}
 	for _, f := range v.Difference {
 		value, _ := diff.Lookup(answer.Object, f.Path)
-		v.serverValues = append(v.serverValues, serverValue{path: f.Path, value: value})
+		v.serverValues = append(v.serverValues, engine.FieldChange{Path: f.Path, To: value})
 	}
 }
 
@@ -271,26 +271,12 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 		return nil
 	}
 	out := v.Answered().Drift(answer)
-	for _, b := range v.serverValues {
-		if value, _ := diff.Lookup(answer, b.path); !diff.Same(b.value, value) {
-			out = append(out, b.path)
+	for _, f := range v.serverValues {
+		if value, _ := diff.Lookup(answer, f.Path); !diff.Same(f.To, value) {
+			out = append(out, f.Path)
 		}
 	}
 	return out
-}
-
-// serverValue is a field that the server sets on its own, such as a default.
-type serverValue struct {
-	path  fieldpath.Path
-	value any
-}
-
-// touchedBy returns what a planned request touches.
-func touchedBy(in request.Input, r request.Request) diff.Partial {
-	if r.Method == request.None {
-		return diff.Partial{}
-	}
-	return diff.Between(in.Live, r.Want, diff.NewType(in.Types, in.Live.GroupVersionKind()))
 }
 
 // ObjectError is why one object was not changed. A Want returns one if it fails for

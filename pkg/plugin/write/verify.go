@@ -180,7 +180,10 @@ func (t *verification) setRequest(r request.Request, err error) error {
 	t.request = r
 	t.out.Method, t.out.Reason = r.Method, r.Reason
 	t.out.Changed, t.out.Removed = r.Changed, r.Removed
-	t.out.Touched = touchedBy(t.input, r)
+	if t.out.Touched = (diff.Partial{}); r.Method != request.None {
+		typ := diff.NewType(t.input.Types, t.input.Live.GroupVersionKind())
+		t.out.Touched = diff.Between(t.input.Live, r.Want, typ)
+	}
 	t.out.patch = cluster.Patch{
 		Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager, Quiet: t.quiet,
 	}
