@@ -25,8 +25,8 @@ var _ engine.Authorizer = (*Authorizer)(nil)
 func NewAuthorizer(server engine.RawReader) *Authorizer { return &Authorizer{server: server} }
 
 // Authorize asks with a SelfSubjectAccessReview about the user of this run, and with a SubjectAccessReview
-// about another one. Its error means that there is no answer. Errors of the server's own authorizers are a
-// part of the answer.
+// about another one. Its error means that there is no answer; errors of the server's own authorizers are part
+// of the answer.
 func (a *Authorizer) Authorize(ctx context.Context, r engine.AccessRequest) (engine.AccessDecision, error) {
 	resource, body, err := review(r)
 	if err != nil {
@@ -64,12 +64,12 @@ func (a *Authorizer) ask(ctx context.Context, resource string, body []byte) (eng
 	}, nil
 }
 
-// review is a request as the server takes it, and the resource to send it to. Both kinds have the same
-// fields, but that one about the user of this run has no user.
+// review returns a request body and its resource. Both kinds of review have the same fields, but a review of
+// the run's own user names no user.
 func review(r engine.AccessRequest) (resource string, body []byte, err error) {
 	resource, kind := "subjectaccessreviews", "SubjectAccessReview"
 	if r.User.Empty() {
-		resource, kind = "selfsubjectaccessreviews", "SelfSubjectAccessReview" // which everyone may ask
+		resource, kind = "selfsubjectaccessreviews", "SelfSubjectAccessReview" // which everyone may create
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{User: r.User.Username, Groups: r.User.Groups}
 	if r.Path != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// patientDiscovery is repeated as all reads are; client-go itself repeats, ten times, what broke off.
+// patientDiscovery is retried as all reads are; client-go itself retries interrupted responses ten times.
 type patientDiscovery struct {
 	*discovery.DiscoveryClient
 	client *Client
@@ -50,12 +50,12 @@ type resource struct {
 
 func (r *resource) namespaced() bool { return r.mapping.Scope.Name() == meta.RESTScopeNameNamespace }
 
-// catalog lists what the server serves. Versions of a kind stand next to each
-// other, the server's preferred one first; kinds are in order of group and resource.
+// catalog lists the served resources, the versions of a kind with the preferred one first, in order of group
+// and resource.
 type catalog struct {
 	kinds  [][]*resource // the versions of each kind
 	byKind map[schema.GroupKind][]*resource
-	names  engine.Kinds // of the resources, and of those that cannot be read
+	names  engine.Kinds // of all resources, also the unreadable ones
 	failed error        // groups whose own server did not answer
 }
 
@@ -83,8 +83,8 @@ func (c *Client) served(ctx context.Context) (*catalog, error) {
 	return c.catalog, nil
 }
 
-// CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve.
-// Where the server cannot be asked, each is taken for one that it serves.
+// CheckKind returns an *engine.UnknownKindError for a kind that the server does not serve. If discovery
+// fails, every kind counts as served.
 func (c *Client) CheckKind(ctx context.Context, n engine.KindName) error {
 	served, err := c.served(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Client) CheckKind(ctx context.Context, n engine.KindName) error {
 }
 
 func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *catalog {
-	rank := map[string]int{} // of a group version among those of its group
+	rank := map[string]int{} // of a group version within its group
 	for _, g := range groups {
 		for i, v := range g.Versions {
 			rank[v.GroupVersion] = i
@@ -111,7 +111,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 		served := slices.Clone(list.APIResources)
 		for i := range served {
 			if gv.Group == "" && served[i].Name == "secrets" {
-				served[i].Kind = "Secret" // whatever a proxy calls them: its values are hidden
+				served[i].Kind = "Secret" // whatever a proxy calls it: its values are masked
 			}
 			if r := newResource(gv, &served[i]); r != nil {
 				resources = append(resources, r)
@@ -140,7 +140,7 @@ func newCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *cat
 
 func newResource(gv schema.GroupVersion, r *metav1.APIResource) *resource {
 	if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "get") {
-		return nil // a subresource, or something that only takes requests, such as an access review
+		return nil // a subresource, or create-only, such as an access review
 	}
 	gv = schema.GroupVersion{Group: cmp.Or(r.Group, gv.Group), Version: cmp.Or(r.Version, gv.Version)}
 	scope := meta.RESTScopeRoot
@@ -184,8 +184,7 @@ func (cat *catalog) find(gvk schema.GroupVersionKind) *resource {
 	return nil
 }
 
-// HasStatus reports whether the status of a kind is written through an endpoint of
-// its own.
+// HasStatus reports whether a kind has the status subresource.
 func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	r, err := c.resource(ctx, engine.ObjectKey{GroupKind: gvk.GroupKind(), Version: gvk.Version})
 	if err != nil {
@@ -198,8 +197,7 @@ func (c *Client) HasStatus(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	}), err
 }
 
-// Served lists the kinds that the server lists objects of, each in the version
-// that it prefers, in order of group and resource.
+// Served returns the listable kinds in their preferred versions, in order of group and resource.
 func (c *Client) Served(ctx context.Context) ([]*meta.RESTMapping, error) {
 	served, err := c.served(ctx)
 	if err != nil {
@@ -214,8 +212,8 @@ func (c *Client) Served(ctx context.Context) ([]*meta.RESTMapping, error) {
 	return out, nil
 }
 
-// knownMapper keeps what a mapper has found: kubectl's goes through all of discovery for each answer, and a
-// run asks for each object. There are no more answers than the server has resources.
+// knownMapper caches the answers of kubectl's mapper, which goes through all of discovery for each, since a
+// run asks for each object. The number of resources bounds the cache.
 type knownMapper struct {
 	meta.RESTMapper
 	restmapper.CategoryExpander
@@ -235,7 +233,7 @@ func (m *knownMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*met
 
 func known[T any](m *knownMapper, question any, find func() (T, error)) (T, error) {
 	if answer, ok := m.found.Load(question); ok {
-		return answer.(T), nil // it is what was put in
+		return answer.(T), nil
 	}
 	answer, err := find()
 	if err == nil {

@@ -51,12 +51,12 @@ type Options struct {
 	Burst int
 	// ReadOnly makes writing impossible; see RefusedError.
 	ReadOnly bool
-	// But are resources of which a client that is ReadOnly may patch and delete single objects.
+	// But lists the resources whose single objects a ReadOnly client may patch and delete all the same.
 	But []schema.GroupResource
-	// ChunkSize is how many objects one request of a listing asks for; negative for all of them.
+	// ChunkSize is the page size of lists; negative for no pages.
 	ChunkSize int64
-	// Warnings takes the server's warnings, each string once, and a warning of the first schema that
-	// cannot be read; nil drops them.
+	// Warnings receives the server's warnings, each string once, and a warning about the first unreadable
+	// schema; nil drops them.
 	Warnings io.Writer
 	// Waiting, if set, is called with the times from and to which a request waits for QPS and Burst, or
 	// because the server asks for it.
@@ -73,7 +73,7 @@ type Client struct {
 type connection struct {
 	rest      rest.Interface
 	api       *discovery.DiscoveryClient
-	discovery discovery.CachedDiscoveryInterface // keeps what was read, as long as the client is there
+	discovery discovery.CachedDiscoveryInterface // cached in memory
 	mapper    meta.RESTMapper
 	chunkSize int64
 	info      Info
@@ -83,10 +83,10 @@ type connection struct {
 	namespaces atomic.Pointer[namespaces]
 	schemas    schemaCache
 	warnings   io.Writer
-	warned     sync.Map // the warnings of sources
+	warned     sync.Map // warnings of sources
 
-	hasToAnswer bool                  // in time, or it is asked nothing more
-	silent      atomic.Pointer[error] // that it did not
+	hasToAnswer bool                  // in time, or no more requests are sent
+	silent      atomic.Pointer[error] // why it did not
 }
 
 var _ engine.Reader = (*Client)(nil)
@@ -107,7 +107,7 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 		info: infoOf(getter, config), warnings: o.Warnings,
 	}}
 	c.Renew()
-	// of which nothing but the cache of HTTP is used, which asks whether an answer still holds
+	// used only for its HTTP cache, which revalidates
 	cached, err := getter.ToDiscoveryClient()
 	if err != nil {
 		return nil, err
@@ -125,12 +125,11 @@ func New(getter genericclioptions.RESTClientGetter, o Options) (*Client, error) 
 // Mapper maps kinds to resources as the server serves them. It is a restmapper.CategoryExpander, too.
 func (c *Client) Mapper() meta.RESTMapper { return c.mapper }
 
-// maxFirstAnswer is how long a server may take for its first answer; client-go has the same for discovery.
+// maxFirstAnswer limits the time for the server's first response, as client-go does for discovery.
 const maxFirstAnswer = 32 * time.Second
 
-// Answers returns an error if the server leaves a small request without an answer, whatever that would be.
-// From then on one read that it leaves without an answer is the end of all: it is called before others use
-// the client.
+// Answers returns an error if the server does not respond to a small request; any response will do. After
+// that, one read without a response fails all later ones. It must be called before others use the client.
 func (c *Client) Answers(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, maxFirstAnswer)
 	defer cancel()
@@ -157,7 +156,7 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 		}
 		config.Wrap(ReadOnlyBut(strings.TrimSuffix(base.Path, "/"), o.But))
 	}
-	// Bodies are read raw; the only type that is decoded is the server's Status.
+	// Bodies are read raw; only a Status is decoded.
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -166,7 +165,8 @@ func newRESTClient(config *rest.Config, o Options) (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// warner writes warnings of the server, each once. One about a request that is not logged may quote a Secret.
+// warner writes the server's warnings, each once. It hides those about unlogged requests, which may quote a
+// Secret.
 type warner struct{ rest.WarningHandler }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
@@ -177,8 +177,8 @@ func (w warner) HandleWarningHeaderWithContext(ctx context.Context, code int, ag
 	w.HandleWarningHeader(code, agent, text)
 }
 
-// Info names the cluster of a Client and its user, for headings and prompts. What the
-// kubeconfig does not have is empty.
+// Info names the cluster and user of a Client, for headings and prompts. Fields that the kubeconfig lacks are
+// empty.
 type Info struct {
 	Context string
 	Server  string
@@ -196,14 +196,13 @@ func (i Info) String() string {
 // Info describes the connection.
 func (c *Client) Info() Info { return c.info }
 
-// userInfo is what a URL has before its host.
+// userInfo matches the user and password of a URL.
 var userInfo = regexp.MustCompile(`(^|//)\S*@`)
 
-// withoutPassword is a URL, or a string that quotes some, without the user and the password that a URL may
-// have.
+// withoutPassword removes the user and password from the URLs in a string.
 func withoutPassword(text string) string { return userInfo.ReplaceAllString(text, "$1") }
 
-// unquoted is an error without the passwords of URLs in it.
+// unquoted returns an error without the passwords of URLs.
 func unquoted(err error) error {
 	if text := err.Error(); text != withoutPassword(text) {
 		return errors.New(withoutPassword(text))
@@ -231,16 +230,16 @@ func infoOf(getter genericclioptions.RESTClientGetter, config *rest.Config) Info
 // MaxLogLevel is the highest level of -v at which client-go logs no bodies, which have values of Secrets.
 const MaxLogLevel = 7
 
-// Wrap gives a config the transport that every client of an API server is made with: answers
-// are bounded, and no request leaves for another server than that of the config.
+// Wrap adds to a config the transport of all API server clients, which bounds responses and sends requests
+// only to the config's server.
 //
-// Credentials are added by client-go above this transport, and certificates are shown below it, so
-// that what it does not send takes neither along.
+// client-go adds credentials above this transport and presents certificates below it, so a request that it
+// refuses carries neither to another server.
 func Wrap(config *rest.Config) *rest.Config {
 	config.Wrap(transport.Bounded(transport.MaxBytes, "; ask for less, for instance with a selector or a smaller --chunk-size"))
 	origin, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return config // no client can be made of it, which says why
+		return config // making a client fails, and says why
 	}
 	config.Wrap(transport.Redirects{Origin: origin}.Bound)
 	if origin.User != nil {
@@ -252,7 +251,7 @@ func Wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-// loginOf takes the user and the password out of the URL of a server, which client-go logs.
+// loginOf moves the user and password out of the server's URL, which client-go logs.
 func loginOf(config *rest.Config, server *url.URL) {
 	bare := *server
 	bare.User = nil
@@ -264,18 +263,18 @@ func loginOf(config *rest.Config, server *url.URL) {
 	}
 }
 
-// pace limits the requests of a client as its options say, and reports how long each request waits, because
-// of this limit or a Retry-After of the server.
+// pace limits the rate of requests by the options, and reports how long each request waits for the limit or a
+// Retry-After.
 //
-// Without a limit in the options, a server that has API Priority and Fairness sets the pace: it divides what
-// it can do among its users by itself, and says so in each answer. Any other one is asked 50 times a second.
+// Without a limit in the options, a server with API Priority and Fairness, which shows in each response, sets
+// the pace itself; any other server gets 50 requests a second.
 func pace(config *rest.Config, o Options) {
 	config.QPS, config.Burst = cmp.Or(o.QPS, defaultQPS), cmp.Or(o.Burst, defaultBurst)
 	p := &limiter{waiting: o.Waiting}
 	if p.waiting == nil {
 		p.waiting = func(time.Time, time.Time) {}
 	}
-	if config.QPS > 0 { // or else there is no limit
+	if config.QPS > 0 { // otherwise there is no limit
 		p.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 		config.RateLimiter = p
 	}
@@ -302,11 +301,11 @@ func (l *limiter) Wait(ctx context.Context) error {
 	return err
 }
 
-// paceTransport sees the answers after which Retry or client-go waits.
+// paceTransport sees the responses after which Retry or client-go waits.
 type paceTransport struct {
 	next    http.RoundTripper
 	limiter *limiter
-	follows bool // the server, if it sets a pace
+	follows bool // the server's pace, if it sets one
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -2,10 +2,9 @@
 // objects, schemas and installed policies, and sends the patches of a Writer and
 // new events.
 //
-// Objects are listed page by page. A Client made with Options.ReadOnly cannot write: its HTTP transport
-// refuses whatever might.
+// Objects are listed page by page. A Client with Options.ReadOnly cannot write: its HTTP transport refuses
+// all requests that might.
 //
-// Requests are repeated by Retry alone. A Client applies it to all reads, for less than
-// a second. A RetryingClient applies it for longer to what a run
-// that writes can repeat, and to no other write.
+// Only Retry repeats requests. A Client retries all reads, for less than a second. A RetryingClient retries
+// longer, and also the writes that are safe to repeat.
 package cluster

@@ -17,13 +17,13 @@ import (
 //nolint:gochecknoglobals // an immutable value
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// namespaces are those of the server, listed and read once in a run.
+// namespaces caches the server's Namespaces for a run.
 type namespaces struct {
-	known  engine.Memo                                           // by name, and all by their kind
+	known  engine.Memo                                           // by name; all of them by their kind
 	listed atomic.Pointer[map[string]*unstructured.Unstructured] // all, once they are known
 }
 
-// allNamespaces lists the Namespaces, once. With an error, there are those that were read before it.
+// allNamespaces lists the Namespaces, once. With an error it returns those read so far.
 func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	n := c.namespaces.Load()
 	found, err := n.known.Do(ctx, namespaceKind, func(ctx context.Context) (any, error) {
@@ -41,10 +41,10 @@ func (c *Client) allNamespaces(ctx context.Context) (map[string]*unstructured.Un
 	return all, err
 }
 
-// Renew forgets the Namespaces that were read, for a run that begins with the client of another one.
+// Renew empties the cache of Namespaces, for a run that reuses the client of another.
 func (c *Client) Renew() { c.namespaces.Store(&namespaces{}) }
 
-// Namespace reads a Namespace by its name, once in a run: that takes no right to list them.
+// Namespace reads a Namespace by its name, once in a run, without the permission to list them.
 func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	found, err := c.namespaces.Load().known.Do(ctx, name, func(ctx context.Context) (any, error) {
 		return c.Get(ctx, engine.ObjectKey{GroupKind: namespaceKind, Version: "v1", Name: name})
@@ -53,8 +53,8 @@ func (c *Client) Namespace(ctx context.Context, name string) (*unstructured.Unst
 	return u, err
 }
 
-// inShard turns a listing of all namespaces into one for each namespace of a shard that it may be about.
-// Without the right to list namespaces it is left: what is in other shards is dropped by who lists.
+// inShard replaces a listing of all namespaces by one for each namespace of a shard. Without the permission
+// to list namespaces the listing stays, and its caller drops the objects of other shards.
 func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, queries []query,
 	mayBeIn func(namespace string) bool,
 ) []query {
@@ -80,24 +80,24 @@ func (c *Client) inShard(ctx context.Context, r *resource, shard engine.Shard, q
 	return out
 }
 
-// RunReader is what policies read from, or what a run may change. Unlike the Client, it knows the Namespaces
-// that the run has read without another request.
+// RunReader reads the objects that policies read or change. Unlike the Client, it does not read a Namespace
+// twice.
 type RunReader struct {
 	*Client
-	Shard engine.Shard // in whose namespaces it lists
+	Shard engine.Shard // lists are limited to its namespaces
 }
 
 // Reader returns the reader of a run.
 func (c *Client) Reader() RunReader { return RunReader{Client: c} }
 
-// List lists as Client.List does, in the namespaces of the shard alone.
+// List lists as Client.List does, only in the namespaces of the shard.
 func (r RunReader) List(ctx context.Context,
 	s engine.Selection,
 ) iter.Seq2[*unstructured.Unstructured, error] {
 	return r.listIn(ctx, s, r.Shard)
 }
 
-// Get reads an object as Client.Get does, or returns a Namespace that is known.
+// Get reads an object as Client.Get does, or returns a cached Namespace.
 func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	if key.GroupKind != namespaceKind || key.Subresource != "" {
 		return r.Client.Get(ctx, key)
@@ -108,8 +108,8 @@ func (r RunReader) Get(ctx context.Context, key engine.ObjectKey) (*unstructured
 	return r.Namespace(ctx, key.Name)
 }
 
-// readNamespaces reads the scope's Namespaces: those that are named, which takes no right to list them, or
-// all. A user who may not read them still gets a run, in which policies do not know them.
+// readNamespaces reads the named Namespaces of the scope, without the permission to list them, or all. A run
+// goes on without Namespaces that the user may not read.
 func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Unstructured {
 	names := s.scope.Listed()
 	if len(s.refused) > 0 {
@@ -130,7 +130,7 @@ func (s *source) readNamespaces(ctx context.Context) map[string]*unstructured.Un
 	}
 	if err != nil {
 		err = fmt.Errorf("namespaces, their labels included, are unknown to the policies: %w", err)
-		// however many sources of a run find the same
+		// once, for all sources of a run
 		if _, warned := s.client.warned.LoadOrStore(err.Error(), true); !warned {
 			s.options.Warn(err)
 		}

@@ -33,7 +33,6 @@ func (c *Client) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.U
 	return c.get(ctx, r, key)
 }
 
-// get is Get for a key of a resource.
 func (c *Client) get(ctx context.Context, r *resource,
 	key engine.ObjectKey,
 ) (*unstructured.Unstructured, error) {
@@ -54,9 +53,9 @@ type Patch struct {
 	Force bool
 	// DryRun asks the server for its answer without storing it.
 	DryRun bool
-	// Quiet says that the patch holds what was made of a Secret, which a warning of the server may quote.
+	// Quiet is set for a patch with values derived from a Secret, which a warning may quote.
 	Quiet bool
-	// Within is how long the server may take; 0 stands for its own limit.
+	// Within limits the server's time; 0 stands for its own limit.
 	Within time.Duration
 }
 
@@ -83,7 +82,7 @@ func (c *Client) Patch(ctx context.Context, key engine.ObjectKey,
 	if p.DryRun {
 		request.Param("dryRun", metav1.DryRunAll)
 	}
-	if p.Within > 0 { // Request.Timeout would end the request here, too, before the answer comes
+	if p.Within > 0 { // Request.Timeout would also end the request on this side, before the response
 		request.Param("timeout", p.Within.String())
 	}
 	body, err := c.do(ctx, http.MethodPatch, request)
@@ -98,7 +97,7 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 		return err
 	}
 	key.Name = cmp.Or(key.Name, u.GetGenerateName())
-	if _, err := objectPath(r, key); err != nil { // a name or namespace that reaches elsewhere
+	if _, err := objectPath(r, key); err != nil { // a name or namespace that leads to another path
 		return err
 	}
 	body, err := u.MarshalJSON()
@@ -113,9 +112,8 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	})
 }
 
-// object decodes the answer to a request for an object. An answer without its name, or of another kind, is an
-// error: it says neither what the object is like nor what became of a write. A subresource may have a kind of
-// its own.
+// object decodes the response to a request for an object. A response with another kind or without the name is
+// an error: neither the object nor the outcome of a write is known. A subresource may have another kind.
 func object(key engine.ObjectKey, body []byte, err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
@@ -131,24 +129,22 @@ func object(key engine.ObjectKey, body []byte, err error) (*unstructured.Unstruc
 	return u, nil
 }
 
-// AnswerError is that of an answer which is not what was asked for, although the server calls it a success:
-// what became of a write is open.
+// AnswerError reports a successful response without the requested object: the outcome of a write is unknown.
 type AnswerError struct{ Err error }
 
-// Error is what is wrong with the answer.
+// Error describes the response.
 func (e *AnswerError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns Err.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// List streams what a selection names, kind by kind in order of group and
-// resource, each in the preferred version that the selection allows. A kind
-// that is named plainly and not served is a meta.NoKindMatchError.
+// List streams the objects of a selection in order of group and resource, each kind in the preferred version
+// that the selection allows. A kind without wildcards that is not served is a meta.NoKindMatchError.
 func (c *Client) List(ctx context.Context, s engine.Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	return c.listIn(ctx, s, engine.Shard{})
 }
 
-// listIn is List for the namespaces of a shard.
+// listIn is List in the namespaces of a shard.
 func (c *Client) listIn(ctx context.Context, s engine.Selection,
 	shard engine.Shard,
 ) iter.Seq2[*unstructured.Unstructured, error] {
@@ -181,7 +177,7 @@ func (c *Client) listIn(ctx context.Context, s engine.Selection,
 	}
 }
 
-// listable finds the resources that a selection names.
+// listable returns the resources of a selection.
 func (c *Client) listable(ctx context.Context, s engine.Selection) ([]*resource, error) {
 	if !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Kind) && !selector.HasWildcard(s.Version) {
 		key := engine.ObjectKey{Version: s.Version}
@@ -226,7 +222,7 @@ func queryOf(s engine.Selection) query {
 	if q.fields = s.Fields; !selector.HasWildcard(s.Name) {
 		q = q.selecting(s.Name)
 	}
-	// one of everything has no string
+	// an empty selector would have no string
 	if l := s.Labels; l != nil && len(l.MatchLabels)+len(l.MatchExpressions) > 0 {
 		q.labels = metav1.FormatLabelSelector(l)
 	}
@@ -235,8 +231,8 @@ func queryOf(s engine.Selection) query {
 
 func open(pattern, text string) bool { return pattern == "" || selector.MatchWildcard(pattern, text) }
 
-// RefusedError reports a request that was not sent: one that may write, where
-// nothing may be written, or one that a policy may not make.
+// RefusedError reports a request that was not sent: a possible write of a read-only client, or a request that
+// policies may not make.
 type RefusedError struct{ Method, Path string }
 
 // Error names the request.
@@ -244,21 +240,21 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s %s refused: only reads, access reviews and dry runs are allowed here", e.Method, e.Path)
 }
 
-// readOnlyTransport passes on only requests that cannot change anything.
+// readOnlyTransport sends only requests that cannot write.
 type readOnlyTransport struct {
 	prefix string // the path under which a proxy serves the API server
-	// but are resources of which objects may be written all the same; none for a preview itself.
+	// but lists the resources whose objects may be written all the same.
 	but  []schema.GroupResource
 	next http.RoundTripper
 }
 
-// ReadOnlyBut wraps a transport so that it refuses every request that may write, but for those that patch or
-// delete a single object of some resources. Prefix is the path under which a proxy serves the API server.
+// ReadOnlyBut wraps a transport so that it refuses every request that may write, except patches and deletions
+// of single objects of some resources. Prefix is the path under which a proxy serves the API server.
 func ReadOnlyBut(prefix string, but []schema.GroupResource) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{prefix, but, next} }
 }
 
-// RoundTrip refuses requests that could write, before they are sent.
+// RoundTrip refuses requests that may write before they are sent.
 func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if path := strings.TrimPrefix(r.URL.Path, t.prefix); !onlyReads(r, path) && !t.writes(r, path) {
 		if r.Body != nil {
@@ -269,7 +265,7 @@ func (t readOnlyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// writes reports whether a request writes one object of the resources that may be written.
+// writes reports whether a request writes one object of the allowed resources.
 func (t readOnlyTransport) writes(r *http.Request, apiPath string) bool {
 	p := engine.NewAPIPath(apiPath)
 	return (r.Method == http.MethodPatch || r.Method == http.MethodDelete) && p.Name != "" &&
@@ -292,18 +288,18 @@ func onlyReads(r *http.Request, apiPath string) bool {
 	}
 }
 
-// isDryRun reports whether dryRun=All is the only value in the query: what a server does with
-// two contradicting values is not known.
+// isDryRun reports whether dryRun has the only value All: with contradicting values a server's choice is
+// unknown.
 func isDryRun(r *http.Request) bool {
 	return slices.Equal(r.URL.Query()["dryRun"], []string{"All"})
 }
 
 var _ engine.RawReader = (*Client)(nil)
 
-// Raw sends a request to a path that a policy chose, and returns the body of the answer. A policy
-// may only read and review access, whatever the Client may do: any other method, another host,
-// logs, tokens and the paths that run commands or open tunnels are a *RefusedError. Where no answer of the
-// server comes, that is an *engine.UnreadableError: the rule would not fail on a server.
+// Raw sends a request to a path that a policy chose, and returns the body of the response. A policy may only
+// read and review access, whatever the Client may do: any other method or host, logs, tokens and paths that
+// run commands or open tunnels are a *RefusedError. No response is an *engine.UnreadableError, since the rule
+// would not fail on a server.
 func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil || p.Refusal(method) != "" {
@@ -321,14 +317,14 @@ func (c *Client) Raw(ctx context.Context, method, target string, body []byte) ([
 	}
 	request.Body(body).SetHeader("Content-Type", "application/json")
 	var answer []byte
-	err = Retry(ctx, readPatience(), nil, func() (err error) { // a review, which stores nothing
+	err = Retry(ctx, readPatience(), nil, func() (err error) { // also a review, which stores nothing
 		answer, err = c.do(ctx, method, request)
 		return err
 	})
 	return answer, unanswered(method, p.Clean, err)
 }
 
-// unanswered marks an error that is not an answer of the server.
+// unanswered marks an error that did not come from the server.
 func unanswered(method, path string, err error) error {
 	var status apierrors.APIStatus
 	if err == nil || errors.As(err, &status) {

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// collectionPath is the path of a resource, in a namespace or across all.
+// collectionPath returns the path of a resource in a namespace, or across all.
 func collectionPath(r *resource, namespace string) []string {
 	gvr := r.mapping.Resource
 	segments := []string{"/apis", gvr.Group, gvr.Version}
@@ -34,9 +34,8 @@ func collectionPath(r *resource, namespace string) []string {
 	return append(segments, gvr.Resource)
 }
 
-// objectPath is the path of one object or of its subresource. Names are checked,
-// since they come from policies, plans and journals: one with a slash would lead
-// elsewhere, and some subresources act even when they are read.
+// objectPath returns the path of an object or its subresource. It checks the names, which come from policies,
+// plans and journals: a slash would lead to another path, and some subresources act even on a GET.
 func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 	if r.namespaced() && key.Namespace == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: namespace is missing", key))
@@ -59,7 +58,7 @@ func objectPath(r *resource, key engine.ObjectKey) ([]string, error) {
 	return segments, nil
 }
 
-// pathOf is the path of the object that a key names, or of its subresource.
+// pathOf returns the path of the object or subresource that a key names.
 func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, error) {
 	r, err := c.resource(ctx, key)
 	if err != nil {
@@ -68,13 +67,13 @@ func (c *Client) pathOf(ctx context.Context, key engine.ObjectKey) ([]string, er
 	return objectPath(r, key)
 }
 
-// do sends a request, once unless it is a read, and returns the body of the answer. An error that the server
-// answered is an API status error, wrapped in an *permission.ForbiddenError if the user
-// lacks a permission; any other error means that there was no answer.
+// do sends a request, retried if it is a read, and returns the body of the response. An error response is an
+// API status error, wrapped in a *permission.ForbiddenError if the user lacks a permission; any other error
+// means no response.
 func (c *Client) do(ctx context.Context, method string, request *rest.Request) ([]byte, error) {
 	var body []byte
 	send := func() error {
-		result := request.MaxRetries(0).Do(ctx) // what may be repeated, Retry repeats
+		result := request.MaxRetries(0).Do(ctx) // only Retry repeats requests
 		if err := result.Error(); err != nil {
 			return permission.Forbidden(transport.Cause(err), method, request.URL().Path)
 		}
@@ -90,10 +89,10 @@ func (c *Client) do(ctx context.Context, method string, request *rest.Request) (
 	return body, err
 }
 
-// query restricts a listing, or is for the object that it names.
+// query restricts a listing, or names one object.
 type query struct{ namespace, labels, fields, name string }
 
-// selecting returns the query for a listing of the object with a name; an empty name is that of all.
+// selecting returns the query for a listing of the object with a name; an empty name selects all.
 func (q query) selecting(name string) query {
 	if q.name = ""; name != "" {
 		q.fields = strings.TrimPrefix(q.fields+",metadata.name="+name, ",")
@@ -101,9 +100,8 @@ func (q query) selecting(name string) query {
 	return q
 }
 
-// list streams the pages of a listing. When the snapshot that the pages are cut
-// from has expired on the server (410), the caller gets some objects twice and skips what it
-// has seen.
+// list streams the pages of a listing. After the server's snapshot expires (410), some objects come twice,
+// and the caller must skip them.
 func (c *Client) list(ctx context.Context, r *resource, q query) iter.Seq2[rawList, error] {
 	return func(yield func(rawList, error) bool) {
 		l := &listing{chunk: c.chunkSize}
@@ -147,12 +145,11 @@ type rawList struct {
 	items []*unstructured.Unstructured
 	// next is the token of the next page; empty on the last one.
 	next string
-	// resourceVersion is that of the state of the cluster that the list shows.
+	// resourceVersion of the listed state.
 	resourceVersion string
-	// remaining is how many objects follow, and negative where the server does not
-	// say so: it does not know for listings with a selector.
+	// remaining counts the objects on later pages; negative if unknown, as with a selector.
 	remaining int64
-	bytes     int // of its text
+	bytes     int
 }
 
 // readList reads a page of a resource.
@@ -161,7 +158,7 @@ func readList(body []byte, r *resource) (rawList, error) {
 	err := json.Unmarshal(body, &content)
 	items, isList := content["items"]
 	if _, is := items.([]any); err == nil && !is && (!isList || items != nil) {
-		err = errors.New("it has no items") // it would read as a list without objects
+		err = errors.New("it has no items") // otherwise it would count as an empty list
 	}
 	if err != nil {
 		return rawList{}, fmt.Errorf("%s: the answer is no list: %w", r.mapping.Resource.GroupResource(), err)
@@ -189,7 +186,7 @@ func readList(body []byte, r *resource) (rawList, error) {
 }
 
 // typed gives an object of a list the type of the resource, unless it has one. An object of another kind is
-// an error: what discovery says may be true of another server, and a Secret would be shown as what it names.
+// an error: discovery may describe another server, and a Secret of another name would be shown.
 func (r *resource) typed(u *unstructured.Unstructured, list string) (*unstructured.Unstructured, error) {
 	want := r.mapping.GroupVersionKind
 	if kind := cmp.Or(u.GetKind(), strings.TrimSuffix(list, "List"), want.Kind); kind != want.Kind {
@@ -201,27 +198,27 @@ func (r *resource) typed(u *unstructured.Unstructured, list string) (*unstructur
 	return u, nil
 }
 
-// maxRestarts is how often a listing begins again after its snapshot expired on the server.
+// maxRestarts limits the restarts of a listing after expired snapshots.
 const maxRestarts = 3
 
-// sparse is which part of the objects that were asked for first a later page has at least.
+// sparse is the part of the first page's limit that the limits of later pages keep at least.
 const sparse = 10
 
-// listing is how far a listing has come, and how to go on.
+// listing is the position of a listing.
 type listing struct {
-	chunk    int64 // objects of a page at most; not positive for all that follow
-	fitting  int64 // as many as make a page of about goodPage bytes
+	chunk    int64 // limit of a page; not positive for no limit
+	fitting  int64 // objects in a page of about goodPage bytes
 	next     string
 	begun    bool
-	expired  bool // the last answer said so
+	expired  bool // at the last response
 	restarts int
 }
 
-// goodPage is how many bytes a page may have before the next one is asked for with fewer objects: up to three
-// are in memory at once, besides what is made of them.
+// goodPage is the size in bytes above which the next page gets a lower limit: up to three pages are in memory
+// at once, besides their objects.
 const goodPage = 1 << 20
 
-// limit is how many objects the next page has at most; not positive for all that follow.
+// limit returns the limit of the next page; not positive for no limit.
 func (l *listing) limit() int64 {
 	if !l.begun {
 		return l.chunk
@@ -233,19 +230,18 @@ func (l *listing) limit() int64 {
 	return min(l.chunk, max(l.fitting, asked/sparse, 1))
 }
 
-// expire reports whether a listing goes on where an error says that the snapshot that the pages are cut from
-// has expired on the server: with the token that it offers, or else from the beginning. It goes on in pages,
-// unlike client-go's pager: who lists skips what came before, and a large listing in one piece takes too much
-// memory.
+// expire reports whether a listing goes on after an error, because its snapshot has expired on the server:
+// with the token in the error, otherwise from the beginning. Unlike client-go's pager it still reads pages:
+// callers skip repeated objects, and a large listing in one response takes too much memory.
 func (l *listing) expire(err error) bool {
 	if !apierrors.IsResourceExpired(err) || l.next == "" {
 		return false
 	}
-	token := "" // with which it continues
+	token := ""
 	if status, ok := err.(apierrors.APIStatus); ok {
 		token = status.Status().Continue
 	}
-	if token == "" || l.expired { // none, or one that does not help either
+	if token == "" || l.expired { // the token did not help before
 		token = ""
 		if l.restarts++; l.restarts > maxRestarts {
 			return false
@@ -264,11 +260,11 @@ func (l *listing) shrink(err error) bool {
 	return true
 }
 
-// uids are those of the objects that came before. Some come again: those that two kinds share, and those of a
-// listing that began again.
+// uids holds the UIDs of earlier objects. Objects that two kinds share come again, and objects of a listing
+// that began again.
 type uids map[string]bool
 
-// again reports whether an object came before, and notes that it has come.
+// again reports whether an object came before, and adds it.
 func (u uids) again(uid string) bool {
 	known := u[uid]
 	if uid != "" {

@@ -34,8 +34,8 @@ func DefaultBackoff() wait.Backoff {
 	}
 }
 
-// maxRetryAfter is the longest Retry-After that is honoured. A server that asks for
-// more is not going to answer this run.
+// maxRetryAfter is the longest honoured Retry-After: a server that asks for more will not respond in this
+// run.
 const maxRetryAfter = time.Minute
 
 // Retry makes a call until it succeeds, fails in a way that waiting does not fix, or after which again is
@@ -60,10 +60,10 @@ func Retry(ctx context.Context, p *Patience, again func(error) bool, call func()
 	}
 }
 
-// retryRead repeats a read if the server is busy, fails, or breaks off in the middle of its answer: a run
-// over many objects must not end at the first of these. A server that cannot be reached at all, or does not
-// answer in time, is not waited for, but by a RetryingClient: the address is wrong more often than the server
-// is about to come up. One that has to answer is then not asked again at all.
+// retryRead repeats a read if the server is busy, fails, or interrupts its response: a run over many objects
+// must not end at the first of these. Only a RetryingClient waits for a server that cannot be reached or does
+// not respond in time: a wrong address is more likely than a restart. After Answers, such a server gets no
+// more requests.
 func (c *Client) retryRead(ctx context.Context, read func() error) error {
 	if c.patience != nil {
 		return Retry(ctx, c.patience, nil, read)
@@ -83,14 +83,14 @@ func (c *Client) retryRead(ctx context.Context, read func() error) error {
 	return err
 }
 
-// timedOut reports whether the server did not answer in time.
+// timedOut reports whether the server did not respond in time.
 func timedOut(err error) bool {
-	var network net.Error // the error of a context, too
+	var network net.Error // also the error of a context
 	return errors.As(err, &network) && network.Timeout() || transport.IsLimit(err)
 }
 
-// readPatience is over within a second: a run begins with many reads, and an aggregated API whose server is
-// down must not hold it up.
+// readPatience ends within a second: a run begins with many reads, and an unavailable aggregated API must not
+// delay it.
 func readPatience() *Patience {
 	p := &Patience{Backoff: DefaultBackoff()}
 	p.Backoff.Steps = 5
@@ -111,7 +111,7 @@ type Patience struct {
 	hung   error          // of the last of them that took long
 }
 
-// enoughInVain is how many calls are repeated in vain for one cause.
+// enoughInVain limits the calls that are repeated in vain for one cause.
 const enoughInVain = 3
 
 // ended notes that a call was repeated for a cause, and whether that helped, or was given up since it hung.
@@ -130,7 +130,7 @@ func (p *Patience) ended(cause string, helped bool, hung error) {
 	}
 }
 
-// stuck returns what a call is going to hang on, as some did in vain; nil where that is not known.
+// stuck returns the error of earlier calls that hung in vain; nil if there were too few.
 func (p *Patience) stuck() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,15 +153,15 @@ func (p *Patience) allows(cause string) bool {
 	return true
 }
 
-// webhook is in the message of an API server that cannot call one
-// (k8s.io/apiserver/pkg/util/webhook, ErrCallingWebhook).
+// webhook matches the message of an API server that cannot call a webhook (k8s.io/apiserver/pkg/util/webhook,
+// ErrCallingWebhook).
 var webhook = regexp.MustCompile(`failed calling webhook "([\w./-]+)"`)
 
-// noAnswer is the Cause of what has no answer at all.
+// noAnswer is the Cause of errors without a response.
 const noAnswer = "the server does not answer"
 
-// Cause says in a few words why a server did not do what may succeed later; it is empty for errors about the
-// request itself.
+// Cause says briefly why a request failed that may succeed later; it is empty for errors of the request
+// itself.
 func Cause(err error) string {
 	var status apierrors.APIStatus
 	switch {
@@ -187,8 +187,7 @@ func Cause(err error) string {
 	return ""
 }
 
-// Attempts counts the attempts of one call, for a caller that does more between two
-// of them than to wait.
+// Attempts counts the attempts of one call, for a caller that does more between them than wait.
 type Attempts struct {
 	left     int
 	delay    wait.DelayFunc
@@ -198,8 +197,8 @@ type Attempts struct {
 	waited   time.Duration // between attempts
 }
 
-// maxAnswering is how long the server may take for all attempts of a call, before the last: what hangs, such
-// as a webhook, is not repeated as often as what fails at once.
+// maxAnswering limits the server's total time for the attempts of a call before the last, so that a request
+// that hangs, such as in a webhook, is repeated less often than a request that fails at once.
 const maxAnswering = 30 * time.Second
 
 // NewAttempts starts the count.
@@ -214,11 +213,11 @@ func NewAttempts(p *Patience) *Attempts {
 	return &Attempts{left: b.Steps, delay: b.DelayFunc(), patience: p, begun: time.Now()}
 }
 
-// Succeeded notes that the call succeeded in the end.
+// Succeeded records that the call succeeded.
 func (a *Attempts) Succeeded() { a.patience.ended(a.cause, true, nil) }
 
-// Wait waits before the next attempt. It returns the error of the last attempt if
-// there is to be no other one, or that of a context that ended meanwhile.
+// Wait waits before the next attempt. It returns the error of the last attempt if it was the final one, or of
+// a context that ended meanwhile.
 func (a *Attempts) Wait(ctx context.Context, last error) error {
 	seconds, _ := apierrors.SuggestsClientDelay(last)
 	after := time.Duration(seconds) * time.Second
@@ -241,7 +240,7 @@ func (a *Attempts) Wait(ctx context.Context, last error) error {
 	return nil
 }
 
-// Pause waits, and reports whether the context is still not over.
+// Pause waits, and reports whether the context is still active.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -251,15 +250,13 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// retryable reports whether the same call may succeed later: the server is
-// overloaded or broken, or the connection is. What it says about the request
-// (not found, invalid, forbidden, conflict) is final.
+// retryable reports whether the same call may succeed later: the server or the connection is overloaded or
+// broken. Errors of the request (not found, invalid, forbidden, conflict) are final.
 func retryable(ctx context.Context, err error) bool {
 	return Uncertain(ctx, err) && !transport.IsLimit(err) || ctx.Err() == nil && apierrors.IsTooManyRequests(err)
 }
 
-// Uncertain reports whether it is open what became of a request: no answer came,
-// or one that does not come from where objects are stored.
+// Uncertain reports whether the outcome of a request is unknown: no response came, or only a proxy's.
 func Uncertain(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
 	switch {
@@ -268,27 +265,26 @@ func Uncertain(ctx context.Context, err error) bool {
 	case errors.As(err, &status):
 		return status.Status().Code >= http.StatusInternalServerError
 	}
-	var network net.Error // a *url.Error is one
+	var network net.Error // also a *url.Error
 	return transport.IsLimit(err) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, io.EOF) ||
 		strings.Contains(err.Error(), connectionGone)
 }
 
-// Unsettled reports whether it is open what became of a write: it is Uncertain, or the answer is not the
-// object, although the server calls it a success, or leads to another server.
+// Unsettled reports whether the outcome of a write is unknown: it is Uncertain, or a successful response is
+// not the object, or is a redirect to another server.
 func Unsettled(ctx context.Context, err error) bool {
 	var answer *AnswerError
 	var redirect *transport.RedirectError
 	return Uncertain(ctx, err) || ctx.Err() == nil && (errors.As(err, &answer) || errors.As(err, &redirect))
 }
 
-// connectionGone is in the errors of net/http for an HTTP/2 connection that ends under an answer. They have
-// no type (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
+// connectionGone is in the untyped errors of net/http for an HTTP/2 connection that ends during a response
+// (http2errClientConnForceClosed and closeForLostPing in its h2_bundle.go).
 const connectionGone = "http2: client connection "
 
-// IsMergeFailure reports whether an error is the 500 by which a server says that it
-// cannot merge an apply configuration. Waiting does not fix that: unlike the errors
-// of a server in trouble it has no reason
+// IsMergeFailure reports whether an error is the status 500 of a server that cannot merge an apply
+// configuration. A retry does not help. Unlike other errors 500 it has no reason
 // (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, ErrorToAPIStatus).
 func IsMergeFailure(err error) bool {
 	var status apierrors.APIStatus
@@ -296,24 +292,23 @@ func IsMergeFailure(err error) bool {
 		status.Status().Reason == ""
 }
 
-// RetryingClient sends the requests of a run that writes. It repeats what can be
-// repeated: reads, dry runs, and writes that the server has not begun to work on
-// (429). Any other write is sent once: its caller looks up what became of it.
+// RetryingClient sends the requests of a run that writes. It repeats reads, dry runs, and writes that the
+// server has not begun (429). Any other write is sent once: its caller looks up the outcome.
 //
-// It waits longer than other Clients, which give up early: a preview can be made
-// again, but a run that writes should outlast a restart of the server.
+// It waits longer than other Clients: a preview can be repeated, but a run that writes should outlast a
+// restart of the server.
 type RetryingClient struct{ *Client }
 
-// Retrying returns the client of a run that writes, with the Patience of the run, which is never nil.
+// Retrying returns the client of a run that writes, with the run's Patience, which must not be nil.
 func (c *Client) Retrying(p *Patience) RetryingClient {
 	return RetryingClient{&Client{c.connection, p}}
 }
 
-// hurry is how long the server may take for a dry run where others hung.
+// hurry limits the server's time for a dry run after others hung.
 const hurry = time.Second
 
-// Patch sends a patch as Client.Patch does. What has no answer soon, after others hung, is taken to hang on
-// the same.
+// Patch sends a patch as Client.Patch does. After others hung, a patch without a quick response counts as
+// hanging for the same reason.
 func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
 	p Patch,
 ) (object *unstructured.Unstructured, err error) {
@@ -335,10 +330,10 @@ func (c RetryingClient) Patch(ctx context.Context, key engine.ObjectKey,
 	return object, err
 }
 
-// ReportClient writes reports. Its Client can write nothing else: Options.But has their resources.
+// ReportClient writes reports. Its Client can write only these: Options.But has their resources.
 type ReportClient struct {
 	*Client
-	// FieldManager owns what it writes.
+	// FieldManager owns the written fields.
 	FieldManager string
 }
 
@@ -349,7 +344,7 @@ func (c *ReportClient) Apply(ctx context.Context, key engine.ObjectKey, body []b
 	return err
 }
 
-// Delete deletes the object that has a UID, once.
+// Delete deletes the object with a UID, without retries.
 func (c *ReportClient) Delete(ctx context.Context, key engine.ObjectKey, uid types.UID) error {
 	segments, err := c.pathOf(ctx, key)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// schemaCache caches the OpenAPI documents that were requested: one per group
-// version, read when it is first needed.
+// schemaCache caches OpenAPI documents, one per group version, read when first needed.
 type schemaCache struct {
 	mu        sync.Mutex
 	published map[string]clientopenapi.GroupVersionWithContext // nil until they are read
@@ -28,17 +27,15 @@ type schemaCache struct {
 
 type cachedDocument struct {
 	document *openapi.Document // nil where the server publishes none
-	failures int               // since it was read
-	failed   error             // the last one
+	failures int               // since the last success
+	failed   error             // the last failure
 }
 
-// maxSchemaFailures is how often a document is asked for in vain before its error is kept: what
-// can do without a schema asks again for each object. A caller that repeats its reads is not kept
-// from it.
+// maxSchemaFailures is the number of failures after which the error of a document is cached: callers that can
+// do without a schema ask again for each object. Callers that repeat their reads are not affected.
 const maxSchemaFailures = 3
 
-// Schema returns how the server merges objects of a kind: the zero value if it publishes no
-// schema for the kind.
+// Schema returns the merge schema of a kind; the zero value if the server publishes none.
 func (c *Client) Schema(ctx context.Context, gvk schema.GroupVersionKind) (engine.Schema, error) {
 	return c.schema(ctx, gvk, false)
 }
@@ -83,8 +80,8 @@ func (c *Client) schema(ctx context.Context, gvk schema.GroupVersionKind,
 	return cached.document.Schema(gvk), nil
 }
 
-// warnOfSchema reports the first failure: where there is no schema, what would be merged or compared by it
-// is done as for kinds without one, and nothing else would say so.
+// warnOfSchema reports the first failure: without the schema, objects are merged and compared as for kinds
+// without one, and nothing else would say so.
 func (c *Client) warnOfSchema(err error) {
 	if c.warnings != nil && !c.schemas.warned {
 		c.schemas.warned = true
@@ -92,8 +89,8 @@ func (c *Client) warnOfSchema(err error) {
 	}
 }
 
-// openAPI reads a document through discovery, whose HTTP cache on disk saves
-// the next run the transfer. It returns nil if the server has no OpenAPI v3 at all.
+// openAPI reads a document through discovery, whose HTTP cache on disk saves the next run the transfer. It
+// returns nil if the server has no OpenAPI v3.
 func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion,
 	refresh bool,
 ) (*openapi.Document, error) {
@@ -115,7 +112,7 @@ func (c *Client) openAPI(ctx context.Context, gv schema.GroupVersion,
 	return openapi.Parse(body)
 }
 
-// publishedSchemas are the documents that the server has, by their names.
+// publishedSchemas returns the server's documents by their names.
 func (c *Client) publishedSchemas(ctx context.Context,
 	refresh bool,
 ) (map[string]clientopenapi.GroupVersionWithContext, error) {

@@ -23,23 +23,20 @@ type SourceOptions struct {
 	// Warn is called for each warning, such as Namespaces that cannot be read. It is called by
 	// one goroutine at a time; nil drops them.
 	Warn func(error)
-	// Listed, if set, is called after each page of a listing with the number of objects of
-	// the resource that have been read, and of those that follow: negative if unknown.
+	// Listed, if set, is called after each page of a listing with the numbers of objects of the resource that
+	// are read and left; negative if unknown.
 	Listed func(resource string, seen int, left int64)
-	// Fallback, for a source of triggers, are the namespaces to list where the user may not list all
-	// namespaces. The others are then left out, with one *engine.UnreadableError at the end. None for
-	// no listing but that of all.
+	// Fallback, for a source of triggers, lists the namespaces to list if the user may not list all. The
+	// others are left out, with one *engine.UnreadableError at the end. Nil means no fallback.
 	Fallback []string
 }
 
-// Source streams the live objects in a scope. Each resource is listed once, with
-// the next page on its way while one is worked on, in order of group, resource,
-// namespace and name.
+// Source streams the live objects in a scope, in order of group, resource, namespace and name. Each resource
+// is listed once, and the next page is read ahead.
 //
-// A resource that the server refuses to list, or an object that it refuses to
-// hand out, is an *engine.UnreadableError, after which the rest follows. A type
-// that the user typed and the server does not have, credentials that
-// are not accepted, and a server that does not answer end the stream.
+// A resource or object that the server refuses to return is an *engine.UnreadableError, after which the rest
+// follows. A typed resource type that the server lacks, rejected credentials, and a server that does not
+// respond end the stream.
 func (c *Client) Source(scope engine.Scope, o SourceOptions) engine.Source {
 	if o.Warn == nil {
 		o.Warn = func(error) {}
@@ -52,7 +49,7 @@ type source struct {
 	scope   engine.Scope
 	options SourceOptions
 
-	refused []error // the listings in place of which that of the fallback was read
+	refused []error // the listings that the fallback replaced
 }
 
 // Pages implements engine.Source.
@@ -83,13 +80,13 @@ func (s *source) Pages(ctx context.Context, selections []engine.Selection) iter.
 	})
 }
 
-// chosenKind is one resource to list and the choice among its objects.
+// chosenKind is a resource to list, and the selection of its objects.
 type chosenKind struct {
 	*resource
 	*engine.KindFilter
 }
 
-// choose finds the resources to list, and what is not known of them.
+// choose returns the resources to list, and errors for unknown groups.
 func (s *source) choose(ctx context.Context,
 	selections []engine.Selection,
 ) (chosen []chosenKind, unknown []error, err error) {
@@ -126,14 +123,14 @@ func (s *source) choose(ctx context.Context,
 	return chosen, s.unknownTo(served, selections), nil
 }
 
-// open reports whether a selection leaves open which kinds the run reads.
+// open reports whether a selection does not determine the kinds of the run.
 func (s *source) open(x engine.Selection) bool {
 	return len(s.scope.Only) == 0 && selector.HasWildcard(x.Kind) &&
 		(x.Resource == "" || selector.HasWildcard(x.Resource))
 }
 
-// unknownTo lists the groups whose kinds the server does not report, as far as a selection
-// leaves open whether it means them.
+// unknownTo returns errors for the groups whose kinds discovery did not return, if an open selection may
+// match them.
 func (s *source) unknownTo(served *catalog, selections []engine.Selection) []error {
 	var out []error
 	for _, gv := range served.names.UnknownGroups() {
@@ -147,7 +144,7 @@ func (s *source) unknownTo(served *catalog, selections []engine.Selection) []err
 	return out
 }
 
-// kind yields the wanted objects of one kind; false when the stream is over.
+// kind yields the wanted objects of one kind; it returns false to end the stream.
 func (s *source) kind(ctx context.Context, k chosenKind, known uids,
 	yield func(engine.Page, error) bool,
 ) bool {
@@ -184,10 +181,10 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids,
 	return true
 }
 
-// refusedError reports listings that the user may not make.
+// refusedError reports listings that the user is forbidden.
 type refusedError struct{ errs []error }
 
-// Error is the server's answer to the first of them, and the number of the others.
+// Error returns the server's first answer, and the number of the others.
 func (e *refusedError) Error() string {
 	text := e.errs[0].Error()
 	if more := len(e.errs) - 1; more > 0 {
@@ -199,8 +196,8 @@ func (e *refusedError) Error() string {
 // Unwrap returns all of them.
 func (e *refusedError) Unwrap() []error { return e.errs }
 
-// queries are the requests that cover a kind: a listing of all namespaces or of each of the scope's, for all
-// objects or for each that the user named. One that can be nowhere else is read by its name.
+// queries returns the requests that cover a kind: listings of all namespaces or of each in the scope, for all
+// objects or for each named object. A named object with only one possible place is read by its name.
 func (s *source) queries(k chosenKind) []query {
 	base := query{labels: k.Labels()}
 	if s.scope.Fields != nil {
@@ -229,7 +226,6 @@ func (s *source) queries(k chosenKind) []query {
 	return queries
 }
 
-// in returns the query for each of several namespaces.
 func (q query) in(namespaces []string) []query {
 	var out []query
 	for _, q.namespace = range namespaces {
@@ -249,9 +245,8 @@ func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawL
 	}
 }
 
-// unreadable turns the server's refusal of one request, or an answer that is too large, into a
-// partial result.
-// Credentials that are not accepted will not be for the next request either.
+// unreadable turns the server's refusal of one request, or a response that is too large, into a partial
+// result, unless the next requests would fail too, as with rejected credentials.
 func unreadable(err error, r *resource, q query) error {
 	var status apierrors.APIStatus
 	partial := errors.As(err, &status) && !apierrors.IsUnauthorized(err)
@@ -310,12 +305,9 @@ func (p *page) Target(i int) (engine.Target, error) {
 // Origin is the Origin of Documents from the cluster.
 const Origin = "cluster"
 
-// PolicyDocuments reads the policies, and their inputs, that are installed in
-// the cluster: all objects of the kinds that role does not call foreign. Kinds
-// of the core group are left out: a Namespace or a ConfigMap may be an input,
-// but which one is for the policy to ask. Beside
-// what could be read, it returns an error, usually an *engine.UnreadableError, for
-// each kind that could not.
+// PolicyDocuments reads the installed policies and their inputs: all objects of the kinds that role does not
+// call foreign. Kinds of the core group are left out: policies ask for the Namespaces and ConfigMaps that are
+// inputs. It also returns an error, usually an *engine.UnreadableError, for each unreadable kind.
 func (c *Client) PolicyDocuments(ctx context.Context,
 	role func(schema.GroupKind) engine.Role,
 ) ([]engine.Document, []error) {
@@ -342,7 +334,7 @@ func (c *Client) PolicyDocuments(ctx context.Context,
 	return documents, failures
 }
 
-// policies are the resources that PolicyDocuments reads.
+// policies returns the resources that PolicyDocuments reads.
 func (cat *catalog) policies(role func(schema.GroupKind) engine.Role) []*resource {
 	var out []*resource
 	for _, versions := range cat.kinds {

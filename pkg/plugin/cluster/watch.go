@@ -28,13 +28,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/transport"
 )
 
-// watchTime is how long a server is asked to keep one watch open. It is less than the time after which the
-// transport gives up an answer.
+// watchTime is the requested duration of one watch. It is shorter than the transport's limit for a response.
 const watchTime = 5 * time.Minute
 
-// Watched is a resource, or the part of it that a Source would read, that can be listed and then watched from
-// there. Unlike a Source it leaves out no object because of its labels: one that gains or loses them is
-// neither created nor deleted.
+// Watched is a resource, or the part of it that a Source would read, to list and then watch. Unlike a Source
+// it ignores label selectors: an object that gains or loses labels is neither created nor deleted.
 type Watched struct {
 	client *Client
 	kind   chosenKind
@@ -43,14 +41,14 @@ type Watched struct {
 
 // WatchEvent is a change of a Watched.
 type WatchEvent struct {
-	Type watch.EventType // Added, Modified, Deleted, or Bookmark for a new version and nothing else
-	// Object is as it was last, if it is deleted. It must not be changed.
+	Type watch.EventType // Added, Modified, Deleted, or Bookmark for only a new version
+	// Object is the last state of a deleted object. It must not be changed.
 	Object *unstructured.Unstructured
 }
 
-// Watches returns what Source would read for selections, to be watched. Beside them it returns an
-// *engine.UnreadableError for each group whose kinds are not known, and for each kind that cannot be watched.
-// The error is one that ends a Source.
+// Watches returns the resources that Source would read for selections. It also returns an
+// *engine.UnreadableError for each group of unknown kinds, and for each kind without watches. The last error
+// is one that would end a Source.
 func (c *Client) Watches(ctx context.Context, scope engine.Scope,
 	selections []engine.Selection,
 ) ([]*Watched, []error, error) {
@@ -77,7 +75,7 @@ func (c *Client) Watches(ctx context.Context, scope engine.Scope,
 	return out, unknown, nil
 }
 
-// PolicyWatches returns the resources that PolicyDocuments reads, to be watched.
+// PolicyWatches returns the resources that PolicyDocuments reads.
 func (c *Client) PolicyWatches(ctx context.Context,
 	role func(schema.GroupKind) engine.Role,
 ) ([]*Watched, error) {
@@ -88,15 +86,14 @@ func (c *Client) PolicyWatches(ctx context.Context,
 	var out []*Watched
 	for _, r := range served.policies(role) {
 		if !r.watchable {
-			continue // what is installed there is read once
+			continue // its objects are read only once
 		}
 		out = append(out, &Watched{client: c, kind: chosenKind{resource: r}})
 	}
 	return out, nil
 }
 
-// String names the resource, and which part of it is watched: "configmaps in namespace shop
-// (metadata.name=settings)".
+// String names the resource and the watched part: "configmaps in namespace shop (metadata.name=settings)".
 func (w *Watched) String() string {
 	text := w.kind.mapping.Resource.GroupResource().String()
 	if w.query.namespace != "" {
@@ -108,7 +105,7 @@ func (w *Watched) String() string {
 	return text
 }
 
-// In returns the parts of it in some namespaces; none where that is nothing else.
+// In returns the parts in some namespaces; nil if they are no smaller than the whole.
 func (w *Watched) In(namespaces []string) []*Watched {
 	if w.query.namespace != "" || !w.kind.namespaced() {
 		return nil
@@ -122,16 +119,16 @@ func (w *Watched) In(namespaces []string) []*Watched {
 	return out
 }
 
-// Wants reports whether a selection selects an object as it is.
+// Wants reports whether a selection selects an object in its state.
 func (w *Watched) Wants(u *unstructured.Unstructured) bool {
 	return w.kind.KindFilter == nil || w.kind.Matches(u)
 }
 
-// Mapping returns the kind and its resource, in the version in which it is read.
+// Mapping returns the kind and its resource in the version of reads.
 func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 
-// List calls each with all objects as they are, until that fails, and returns the version from which they can
-// be watched. One that came on an earlier page may come again.
+// List calls each with every object until that fails, and returns the version to watch from. Objects of an
+// earlier page may come again.
 func (w *Watched) List(ctx context.Context,
 	each func(*unstructured.Unstructured) error,
 ) (version string, err error) {
@@ -140,7 +137,7 @@ func (w *Watched) List(ctx context.Context,
 			return "", err
 		}
 		if version == "" {
-			version = page.resourceVersion // of later pages, where they were listed again, it may be later
+			version = page.resourceVersion // a listing that began again may have a later version
 		}
 		for _, u := range page.items {
 			if err := each(u); err != nil {
@@ -151,12 +148,12 @@ func (w *Watched) List(ctx context.Context,
 	return version, nil
 }
 
-// Watch calls opened when the server has taken the watch, and each with every change since a version, in
-// order, until the server ends the watch, which is not an error. An error of each ends it too. A version that
-// the server does not know any more is an error for which Expired holds.
+// Watch calls opened when the server has accepted the watch, and each with every change since a version, in
+// order, until the server ends the watch, which is not an error, or each fails. For a version that is too
+// old, Expired is true for the error.
 //
-// The server is asked to end it after some minutes. One from which nothing comes for longer than bookmarks
-// take is given up with the error of package transport.
+// The server is asked to end the watch after some minutes. After a pause longer than the interval of
+// bookmarks, the watch ends with the error of package transport.
 func (w *Watched) Watch(ctx context.Context, version string, opened func(),
 	each func(WatchEvent) error,
 ) error {
@@ -180,14 +177,14 @@ func (w *Watched) Watch(ctx context.Context, version string, opened func(),
 	})
 }
 
-// readEvents reads events, one a line. The end of the text is not an error.
+// readEvents reads events, one per line, until the end of the body.
 func readEvents(body io.Reader, each func(WatchEvent) error) error {
 	lines := bufio.NewReader(body)
 	for {
-		line, err := lines.ReadString('\n') // what comes before it is bounded by the transport
+		line, err := lines.ReadString('\n') // the transport bounds its length
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil // a part of a line is an event that the next watch has again
+			return nil // the next watch repeats the event of a partial line
 		case err != nil:
 			return transport.Cause(err)
 		}
@@ -204,7 +201,7 @@ func readEvents(body io.Reader, each func(WatchEvent) error) error {
 	}
 }
 
-// readEvent reads one event. That of an error is the error.
+// readEvent reads one event; an error event is the error.
 func readEvent(line string) (WatchEvent, error) {
 	var read struct {
 		Type   watch.EventType `json:"type"`
@@ -227,17 +224,17 @@ func readEvent(line string) (WatchEvent, error) {
 	return event, fmt.Errorf("the answer is no event of a watch: its type is %.40q", string(event.Type))
 }
 
-// Expired reports whether an error says that the server does not have the changes since a version any more,
-// so that the objects have to be listed again.
+// Expired reports whether the server no longer has the changes since a version, so that the objects must be
+// listed again.
 func Expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// digestSeed is that of Digest.
+// digestSeed seeds Digest.
 //
 //nolint:gochecknoglobals // an immutable value
 var digestSeed = maphash.MakeSeed()
 
-// Digest identifies what an object says: two states of it with the same one differ, if at all, in their
-// status and in what the server notes about writes. It is comparable within the process.
+// Digest identifies the content of an object, without its status and the server's metadata about writes. It
+// is comparable within the process.
 func Digest(u *unstructured.Unstructured) uint64 {
 	content := maps.Clone(diff.WithoutBookkeeping(u.Object))
 	for _, field := range []string{"status", "apiVersion", "kind"} {
