@@ -1,5 +1,5 @@
 // Package apply is the command apply-existing: on one cluster or several, from a plan or a journal, or as a
-// watch. What it shares with undo, the other command that writes, is here too.
+// watch. It also has the parts shared with undo.
 package apply
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Flags are what a user types after apply-existing.
+// Flags has the flags of apply-existing.
 type Flags struct {
 	WriteFlags
 	flags.Record
@@ -39,17 +39,17 @@ type Flags struct {
 	Watch    flags.Watch
 }
 
-// Options are what apply-existing needs.
+// Options are the settings of apply-existing.
 type Options struct {
 	evaluate.Options
 	Printers
 	Metrics  preview.Metering
 	Executor *write.Executor
-	Record   *write.RecordedRun // what is to be made; nil makes what is evaluated
+	Record   *write.RecordedRun // the changes to make; nil evaluates the policies
 	// the name to type before a command that is suggested; empty for one cluster of several
 	program string
 
-	// What a watch makes later changes with, and what it is told of each change that is to be made.
+	// A watch makes later changes with these, and is told of each planned change.
 	factory  *factory.Factory
 	recorded plan.Run
 	planned  func(*engine.Change) (later bool)
@@ -146,7 +146,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	f.Contexts.AddFlags(set)
 	f.Canary.AddFlags(set)
 	f.Canary.AddShardFlag(set)
-	for _, name := range offline { // to type one is an error that says what to use
+	for _, name := range offline { // using one is an error with advice
 		set.Lookup(name).Hidden = true
 	}
 	f.Write.AddFlags(set)
@@ -157,7 +157,7 @@ func (f *Flags) addFlags(set *pflag.FlagSet) {
 	set.BoolVar(&f.Events, "events", f.Events, "Record an event PolicyApplied on each written target of a mutate-existing rule.")
 }
 
-// offline are the flags of preview that do without a cluster.
+// offline lists the flags of preview that need no cluster.
 var offline = []string{"filename", "kustomize"} //nolint:gochecknoglobals // an immutable table
 
 // errOffline reports that there is nothing to write to.
@@ -176,7 +176,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (*Options, error) {
 		return nil, err
 	}
 	if request.Open() {
-		request.Operation = engine.OperationUpdate // rules for new objects run only when that is asked for
+		request.Operation = engine.OperationUpdate // rules for new objects run only on request
 	}
 	w, err := factory.Open(&f.Evaluate, f.Output.ShowSecrets, true)
 	if err != nil {
@@ -221,7 +221,7 @@ func (f *Flags) check(c *cobra.Command) error {
 	return err
 }
 
-// newOptions sets what does not depend on where the changes come from.
+// newOptions sets the options that all sources of changes share.
 func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.Request) (*Options, error) {
 	o := &Options{}
 	var err error
@@ -234,7 +234,7 @@ func (f *Flags) newOptions(c *cobra.Command, w *factory.Factory, request engine.
 	return o, nil
 }
 
-// evaluating adds how the changes are evaluated.
+// evaluating adds the options of evaluations.
 func (o *Options) evaluating(c *cobra.Command, f *Flags, evaluation *evaluate.Options) {
 	o.program = c.Root().CommandPath()
 	if o.Metrics = preview.NewMetering(f.Metrics, "", c, nil); f.Cluster != nil {
@@ -286,10 +286,10 @@ func (o *Options) write(ctx context.Context, e *evaluate.Run) (int, error) {
 	}
 	code := process.WrittenCode(tally, e.Incomplete(summary) || err != nil)
 	if err != nil && !o.Executor.Begun {
-		code = process.ExitNothing // whatever a run that is resumed wrote before
+		code = process.ExitNothing // whatever a resumed run wrote before
 	}
 	if err != nil && len(tally.Outcomes) == 0 {
-		return code, err // there are no results, not even that there was nothing to do
+		return code, err // there are no results, not even an empty one
 	}
 	if o.Record != nil && !o.Executor.IsDryRun() {
 		for _, r := range o.Record.Earlier { // the results of the whole plan
@@ -337,7 +337,7 @@ func (o *Options) keep(e *evaluate.Run, c *engine.Change) error {
 	return o.Print(output.Evaluated{Change: c})
 }
 
-// recordedTasks keeps a task for each change that was planned, and prints it as it is evaluated now.
+// recordedTasks keeps a task for each planned change, and prints the change as it is evaluated now.
 func (o *Options) recordedTasks(ctx context.Context, e *evaluate.Run) (evaluation.Summary, error) {
 	failed := o.Record.Tasks(ctx, e, &o.Executor.Queue)
 	if n := o.Record.LeftOut; n > 0 {
@@ -357,7 +357,7 @@ func (o *Options) count(t *write.Task, r *write.Result) { o.Metrics.Written(r, t
 
 // recordedOptions returns the options of a run that a plan or a journal describes.
 func (f *Flags) recordedOptions(c *cobra.Command, args []string) (_ *Options, err error) {
-	if f.Cluster == nil || !f.Cluster.shown { // else the plan is of these very flags
+	if f.Cluster == nil || !f.Cluster.shown { // otherwise the plan was made with these flags
 		if err := f.Record.Check(c.Flags(), args, false); err != nil {
 			return nil, err
 		}
@@ -401,7 +401,7 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string) (_ *Options, er
 	}
 	o.evaluating(c, f, evaluation)
 	o.Record = run
-	o.Executor.Prompt.Confirmed = f.Plan != "" || f.Cluster != nil // which was reviewed, or confirmed with the others
+	o.Executor.Prompt.Confirmed = f.Plan != "" || f.Cluster != nil // reviewed, or confirmed with the other clusters
 	switch {
 	case f.Rehearses():
 	case resumed != nil:
@@ -413,7 +413,8 @@ func (f *Flags) recordedOptions(c *cobra.Command, args []string) (_ *Options, er
 	return o, err
 }
 
-// choose keeps the part of a plan that the user has typed. A name is of all namespaces only if it is in one.
+// choose keeps the part of a plan that the arguments select. A name is found in all namespaces if only one
+// has it.
 func choose(w *factory.Factory, args []string, run *write.RecordedRun) error {
 	scope, err := w.Part(args)
 	if err != nil || scope.Whole() {
@@ -440,8 +441,8 @@ func choose(w *factory.Factory, args []string, run *write.RecordedRun) error {
 	return nil
 }
 
-// load reads the plan or journal, and checks that it can be applied here and now. The
-// writer is that of a journal.
+// load reads the plan or journal, and checks that it can be applied to this cluster now. The writer continues
+// a journal.
 func (f *Flags) load(c *cobra.Command, w *factory.Factory) (*write.RecordedRun, *journal.Writer, error) {
 	if f.Plan != "" {
 		p, err := plan.LoadOwn(f.Plan)
@@ -468,7 +469,7 @@ func (f *Flags) load(c *cobra.Command, w *factory.Factory) (*write.RecordedRun, 
 	return f.resume(c, w)
 }
 
-// resume opens the journal of an interrupted run, and prints how far it had come.
+// resume opens the journal of an interrupted run, and prints its progress.
 func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun, *journal.Writer, error) {
 	if c.Flags().Changed("journal") {
 		return nil, nil, errors.New("--journal cannot be used with --resume, which continues the journal that it names")
@@ -505,7 +506,7 @@ func (f *Flags) resume(c *cobra.Command, w *factory.Factory) (*write.RecordedRun
 	return write.FromJournal(j), writer, nil
 }
 
-// originalOptions are the flags that a resumed run takes over, as they are typed.
+// originalOptions returns the flags that a resumed run takes over, as typed.
 func originalOptions(h *journal.Header) string {
 	var options []string
 	if allowed := h.Allowed.String(); allowed != "" {
@@ -520,7 +521,7 @@ func originalOptions(h *journal.Header) string {
 	return strings.Join(options, " ")
 }
 
-// mayResume returns an error if a journal cannot be resumed here with the flags of the user.
+// mayResume returns an error if a journal cannot be resumed on this cluster with the user's flags.
 func (f *Flags) mayResume(c *cobra.Command, w *factory.Factory, j *journal.Journal) error {
 	switch {
 	case !j.Begun:

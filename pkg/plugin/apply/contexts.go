@@ -27,7 +27,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Contexts previews several clusters side by side, with a plan for each, asks once, and applies the plans one
+// Contexts previews several clusters at once, with a plan for each, asks once, and applies the plans one
 // after the other.
 type Contexts struct {
 	*preview.Options
@@ -54,7 +54,7 @@ func (f *Flags) toFleet(c *cobra.Command, args []string) (_ *Contexts, err error
 		Evaluate: f.Evaluate, Output: f.Output, Contexts: f.Contexts, ExitCode: true,
 		Save: o.dir, Write: &f.Write,
 	}
-	first.Metrics = "" // what is written is counted with it
+	first.Metrics = "" // the writes count
 	if !formats.ForPeople(f.Output.Format) ||
 		slices.ContainsFunc(f.Report.Reports, func(text string) bool { return strings.HasSuffix(text, "=-") }) {
 		first.Output.Format, first.Output.Query, first.Streams.Out = formats.Summary, "", f.Streams.ErrOut
@@ -113,8 +113,8 @@ func (o *Contexts) Run(ctx context.Context) (int, error) {
 	return code, err
 }
 
-// confirmed returns the run on each cluster, once the user has confirmed all of them. What is known to fail
-// on one of them is an error before anything is written to the others, unless the user wants otherwise.
+// confirmed returns the run on each cluster after the user has confirmed all. Known failures on one cluster
+// are an error before any write to the others, unless the user wants otherwise.
 func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error) {
 	f := o.flags
 	var broken []string
@@ -139,8 +139,8 @@ func (o *Contexts) confirmed(ctx context.Context) (runs []ClusterRun, err error)
 	return runs, f.confirmFleet(ctx, runs, o.ErrOut)
 }
 
-// confirmFleet asks once about the runs on all clusters. Where there are more objects on one of them than
-// --max-changes, their total has to be typed.
+// confirmFleet asks once about the runs on all clusters. If one of them exceeds --max-changes, the user must
+// type the total.
 func (f *WriteFlags) confirmFleet(ctx context.Context, runs []ClusterRun, errOut io.Writer) error {
 	prompt := write.NewPrompt(f.Streams.In, errOut, cluster.Info{})
 	prompt.Yes, prompt.MaxChanges = f.Yes, f.MaxChanges

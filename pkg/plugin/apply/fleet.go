@@ -29,17 +29,17 @@ import (
 // Fleet makes or undoes changes on several clusters, one after the other.
 type Fleet struct {
 	runs    []ClusterRun
-	goOn    bool                        // to the next cluster after one with failures
-	resume  string                      // the command that continues it
-	confirm func(context.Context) error // is asked before the first cluster; may be nil
+	goOn    bool                        // after a cluster with failures
+	resume  string                      // the command to continue
+	confirm func(context.Context) error // called before the first cluster; may be nil
 	errOut  io.Writer
 	format  string
 	metrics preview.Metering
 	reports *formats.Reports
-	// results shows what was written on all clusters, in a format for programs; nil for people, who see each
-	// cluster by itself.
+	// results prints the writes of all clusters in a format for programs; nil for the human format, which is
+	// per cluster.
 	results output.Printer
-	// overview shows at the end what came of each cluster.
+	// overview prints the outcome of each cluster at the end.
 	overview output.Printer
 }
 
@@ -47,11 +47,11 @@ type Fleet struct {
 type ClusterRun struct {
 	Context string // of the kubeconfig, by which messages name the cluster
 	Writes  int    // objects that would be written, at most
-	// Open returns the run, which reports to the cluster; nil where nothing is to be done.
+	// Open returns the run, which reports to the cluster; nil if there is nothing to do.
 	Open func(*WrittenCluster) (process.Runner, error)
-	// err is why nothing can be done.
+	// err is the reason why the run is impossible.
 	err error
-	// shown says that what would change has been shown, and confirmed.
+	// shown is set after the changes were shown and confirmed.
 	shown bool
 }
 
@@ -68,8 +68,8 @@ type WriteFlags struct {
 	Cluster *WrittenCluster // nil for the only one
 }
 
-// NewWriteFleet returns a run on several clusters, which the command resume continues, and which asks about
-// all of them at first if it asks. Its runs share what is printed of all of them.
+// NewWriteFleet returns a run on several clusters, which the command resume continues. It asks, if at all,
+// once at first. Its runs share the output for all clusters.
 func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume string,
 	asks bool,
 ) (*Fleet, error) {
@@ -106,8 +106,8 @@ func (f *WriteFlags) NewWriteFleet(c *cobra.Command, runs []ClusterRun, resume s
 	return out, err
 }
 
-// Run runs cluster by cluster, in their order, and returns the exit code: that of one run on all of them.
-// After a cluster where not all went well, the others are left as they are, unless the user wants otherwise.
+// Run runs cluster by cluster, in order, and returns the exit code as of one run on all. It stops after a
+// cluster with failures, unless the user wants otherwise.
 func (o *Fleet) Run(ctx context.Context) (int, error) {
 	all := output.Fleet{Clusters: make([]output.Cluster, len(o.runs))}
 	for i, run := range o.runs {
@@ -130,7 +130,7 @@ func (o *Fleet) Run(ctx context.Context) (int, error) {
 }
 
 func (o *Fleet) write(ctx context.Context, rows []output.Cluster) (int, error) {
-	some, failed := process.ExitNothing, false // the exit code where not all went well
+	some, failed := process.ExitNothing, false // the exit code after failures
 	for i, run := range o.runs {
 		fmt.Fprintf(o.errOut, "Cluster %d of %d: %s\n", i+1, len(o.runs), run.name())
 		at := &WrittenCluster{fleet: o, row: &rows[i], shown: run.shown}
@@ -167,10 +167,10 @@ func (o *Fleet) left(why string, at int) error {
 	return errors.New(text)
 }
 
-// WrittenCluster is one of the clusters of a Fleet. Nil stands for the only one of a run.
+// WrittenCluster is one of the clusters of a Fleet; nil if a run has only one.
 type WrittenCluster struct {
 	fleet *Fleet
-	row   *output.Cluster // counts what is written
+	row   *output.Cluster // counts the writes
 	shown bool            // as ClusterRun has it
 }
 
@@ -201,14 +201,14 @@ func (m *WrittenCluster) run(ctx context.Context, run ClusterRun) int {
 	return code
 }
 
-// problem adds an error that the run on the cluster cannot add itself to the reports.
+// problem adds an error to the reports that the run on the cluster cannot add itself.
 func (m *WrittenCluster) problem(err error) {
 	_ = m.reports().Print(output.Problem{Err: err}) // the reports keep their errors
 }
 
 func (m *WrittenCluster) reports() output.Printer { return onCluster{m.fleet.reports, m, true} }
 
-// onCluster is a printer of all clusters as that of the run on one.
+// onCluster is the printer of all clusters for the run on one.
 type onCluster struct {
 	output.Printer
 	cluster *WrittenCluster
@@ -223,10 +223,10 @@ func (p onCluster) Print(e output.Event) error {
 	return p.Printer.Print(factory.OnCluster(p.cluster.row.Name, e))
 }
 
-// Close leaves the printer open for the other clusters.
+// Close keeps the printer open for the other clusters.
 func (onCluster) Close() error { return nil }
 
-// count counts what an event says of the cluster.
+// count adds an event to the counts of the cluster.
 func (m *WrittenCluster) count(e output.Event) {
 	row := m.row
 	switch e := e.(type) {
@@ -247,7 +247,7 @@ func (m *WrittenCluster) count(e output.Event) {
 	}
 }
 
-// CheckDirectory returns an error for flags that a directory of plans or journals has settled.
+// CheckDirectory returns an error for flags that a directory of plans or journals determines.
 func CheckDirectory(c *cobra.Command) error {
 	switch {
 	case c.Flags().Changed("journal"):
@@ -260,7 +260,7 @@ func CheckDirectory(c *cobra.Command) error {
 	return flags.CheckSeveral(c.Flags())
 }
 
-// runner returns what apply-existing does: on one cluster, or on several.
+// runner returns the run of apply-existing on one cluster or several.
 func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) {
 	if err := errors.Join(f.Contexts.Check(c.Flags()), f.Watch.Validate(c.Flags(), &f.Evaluate, f.Output.Format,
 		preview.WatchFormats()...)); err != nil {
@@ -290,12 +290,11 @@ func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) 
 		}
 		runs = append(runs, run)
 	}
-	asks := f.Resume != "" // else the plans were reviewed
+	asks := f.Resume != "" // plans were reviewed
 	return f.NewWriteFleet(c, runs, c.CommandPath()+" --resume "+wording.ShellQuote(dir), asks)
 }
 
-// planned returns the run of a plan: from its beginning, or of a directory that is resumed from where its
-// journal ends.
+// planned returns the run of a plan, which begins at the end of its journal when a directory is resumed.
 func (f *Flags) planned(c *cobra.Command, path string) (ClusterRun, error) {
 	p, err := plan.LoadOwn(path)
 	if err != nil {

@@ -24,8 +24,7 @@ type Printers struct {
 	Reports output.Printer // what --report writes
 }
 
-// Writing returns the printers of a run that writes, and its executor, which reports to them: of the only
-// cluster, or of one of several.
+// Writing returns the printers of a run that writes to a cluster, and its executor, which reports to them.
 func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory,
 	request engine.Request,
 ) (p Printers, x *write.Executor, err error) {
@@ -58,16 +57,15 @@ func (f *WriteFlags) Writing(c *cobra.Command, w *factory.Factory,
 	return p, x, err
 }
 
-// Print prints an event. The reports come first: they have what was written even if it
-// cannot be shown.
+// Print prints an event. The reports come first: they must have the writes even if the output fails.
 func (p Printers) Print(e output.Event) error { return output.Tee(p.Reports, p.Shown).Print(e) }
 
-// written prints the outcome of an object that was to be written.
+// written prints the outcome of a task.
 func (p Printers) written(r *write.Result) error { return p.Print(output.Written{Result: r}) }
 
-// WriteReports adds the error that ended a run to its reports, unless their objects have it
-// already, writes the reports, and returns the exit code and error of the run. Reports that
-// cannot be written leave a run incomplete.
+// WriteReports adds the error that ended a run to its reports, unless their objects have it, writes the
+// reports, and returns the exit code and error of the run. Reports that cannot be written make a run
+// incomplete.
 func WriteReports(r output.Printer, code int, err error) (int, error) {
 	var problems []error
 	for _, e := range engine.JoinedErrors(err) {
@@ -80,9 +78,8 @@ func WriteReports(r output.Printer, code int, err error) (int, error) {
 	return preview.ExitAfterWriting(code, err, errors.Join(preview.PrintProblems(r, problems), r.Close()))
 }
 
-// NewJournal returns the function that begins the journal of a run, whose header has what is not the same for
-// all: the file that the flags name, or one in journal.Directory, where it removes those that are not to be
-// kept.
+// NewJournal returns the function that begins the journal of a run, whose header has the fields that differ
+// between runs: in the file of the flags, or in journal.Directory, where it removes old journals.
 func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Write,
 	h journal.Header,
 ) (func() (*journal.Writer, error), error) {
@@ -111,7 +108,7 @@ func NewJournal(w *factory.Factory, c *cobra.Command, args []string, f *flags.Wr
 	}, nil
 }
 
-// typed returns the arguments of a command as they were typed, without credentials.
+// typed returns the arguments of a command as typed, without credentials.
 func typed(c *cobra.Command, args []string) []string {
 	return append(slices.Clone(args), flags.Typed(c.Flags())...)
 }

@@ -23,10 +23,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// maxBatch is how many events are evaluated and written at once.
+// maxBatch limits the events that are evaluated and written at once.
 const maxBatch = 100
 
-// watchWrites are what a watch writes later with, and those of policies as they are.
+// watchWrites makes the writes of a watch, with the current policies.
 type watchWrites struct {
 	*Flags
 	*preview.Watcher
@@ -37,21 +37,21 @@ type watchWrites struct {
 	journal *watchJournal
 }
 
-// watchJournal is the journal of a watch: one for each day, and for the policies as they are.
+// watchJournal is the journal of a watch: a new one each day, and after a change of policies.
 type watchJournal struct {
 	*journal.Writer
 	of  *Options
 	day string
 }
 
-// watch is an apply-existing that goes on.
+// watch runs apply-existing as a watch.
 func (f *Flags) watch(c *cobra.Command, args []string) (int, error) {
 	if err := f.check(c); err != nil {
 		return process.ExitNothing, err
 	}
 	w := preview.NewWatcher(c, &f.Evaluate, &f.Watch, maxBatch, time.Second)
-	// Changes are made independently of each other: nobody is there to run it again for those that another
-	// one has kept from being made.
+	// Changes are independent of each other: nobody repeats the run for changes that the failure of another
+	// prevents.
 	f.OnError, f.Pace.MaxFailures, f.SkipRejected, f.Watches = flags.ContinueOnError, 0, true, true
 	record := &watchJournal{}
 	w.Open = func() (*preview.Watched, error) {
@@ -65,7 +65,7 @@ func (f *Flags) watch(c *cobra.Command, args []string) (int, error) {
 	return w.Metering.Finish(w.Watch(c, &f.Evaluate, &f.Watch))
 }
 
-// watched compiles the policies of an apply-existing that goes on.
+// watched compiles the policies of a watch.
 func (w *watchWrites) watched() (*preview.Watched, error) {
 	o := w.by
 	now := &preview.Watched{Factory: o.factory, Options: &o.Options, Some: w.write}

@@ -25,14 +25,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// HistoryFlags are what a user types after history.
+// HistoryFlags has the flags of history.
 type HistoryFlags struct {
 	Output string
 	All    bool
 	Config *genericclioptions.ConfigFlags
 }
 
-// NewHistoryCommand is `history`: the runs that wrote, and what to do with them.
+// NewHistoryCommand is `history`: the runs that wrote, and the commands to resume or undo them.
 func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string,
 	streams genericiooptions.IOStreams,
 ) *cobra.Command {
@@ -69,8 +69,8 @@ func NewHistoryCommand(config *genericclioptions.ConfigFlags, name string,
 	return c
 }
 
-// run lists the runs, and returns the exit code. A journal that cannot be read is
-// reported, and leaves the list incomplete.
+// run lists the runs, and returns the exit code. An unreadable journal is reported, and makes the list
+// incomplete.
 func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericiooptions.IOStreams) (int, error) {
 	if !slices.Contains(historyFormats(), f.Output) {
 		return process.ExitNothing, &formats.UnknownFormatError{Format: f.Output, Allowed: historyFormats()}
@@ -80,7 +80,7 @@ func (f *HistoryFlags) run(c *cobra.Command, args []string, streams genericioopt
 		return process.ExitNothing, err
 	}
 	here := flags.CurrentContext(f.Config)
-	var journals []string // of the runs that are named
+	var journals []string // of the named runs
 	for _, name := range args {
 		path, err := journal.Find(name, here, func(*journal.Run) bool { return true })
 		if err != nil {
@@ -135,8 +135,7 @@ type HistoryPrinter struct {
 	Out    io.Writer
 	Format string // table, json, yaml or name
 	Where  string // the runs were looked for, if there are none
-	// Resume and Undo are the commands that go on with a run, and take one back, less
-	// its name.
+	// Resume and Undo are the commands for a run, without its name.
 	Resume, Undo string
 }
 
@@ -158,7 +157,7 @@ func (p *HistoryPrinter) Print(runs []journal.Run) error {
 	return err
 }
 
-// table writes the runs, and below them what to do next.
+// table writes the runs, and the next commands below.
 func (p *HistoryPrinter) table(b *strings.Builder, runs []journal.Run) {
 	if len(runs) == 0 {
 		fmt.Fprintf(b, "No runs in %s.\n", p.Where)

@@ -20,9 +20,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// release gives up what the run still owns of objects although its values are
-// reverted: the keys of the list elements that its fields were in. The objects do not
-// change, and a failure leaves nothing behind but that ownership, so it is a warning.
+// release gives up the fields that the run still owns although its values are reverted: the keys of list
+// elements with its fields. The objects do not change, and a failure only leaves that ownership, so it is a
+// warning.
 func (o *Options) release(ctx context.Context) error {
 	applied := slices.DeleteFunc(slices.Clone(o.Objects), func(of Object) bool { return !of.Applied })
 	return write.ForEach(len(applied), o.Executor.Concurrency,
@@ -44,12 +44,11 @@ func (o *Options) release(ctx context.Context) error {
 		})
 }
 
-// releaseOne begins again if another client was faster, or if the answer to the write was
-// lost: what is left to give up is read each time.
+// releaseOne tries again after a conflict or an unknown outcome: it reads the remaining ownership each time.
 func (o *Options) releaseOne(ctx context.Context, of *Object) error {
 	for attempts := cluster.NewAttempts(o.Executor.Writer.Patience); ; {
 		sent, err := o.tryRelease(ctx, of)
-		// a read is repeated by the Server
+		// the Server repeats reads
 		if !apierrors.IsConflict(err) && (!sent || !cluster.Unsettled(ctx, err)) {
 			return err
 		}
@@ -59,8 +58,8 @@ func (o *Options) releaseOne(ctx context.Context, of *Object) error {
 	}
 }
 
-// tryRelease writes the managedFields of an object, and no more of it, as the manager that gives them up.
-// Sent reports whether the error is that of the write.
+// tryRelease writes only the managedFields of an object, as the manager that gives them up. Sent reports
+// whether the write failed.
 func (o *Options) tryRelease(ctx context.Context, of *Object) (sent bool, _ error) {
 	server := o.Executor.Writer.Server
 	live, err := server.Get(ctx, of.Object)
@@ -90,8 +89,8 @@ func (o *Options) tryRelease(ctx context.Context, of *Object) (sent bool, _ erro
 }
 
 // withoutKeys returns the managedFields of an object without the list elements of which a manager owns only
-// the key; nil if there are none. They are left in its Apply entry when the fields that it applied in them
-// are reverted, and as long as they are, the owner of the elements cannot remove them.
+// the key; nil if there are none. Reverting the applied fields leaves these keys in its Apply entry, and as
+// long as they stay, the owner of the elements cannot remove them.
 func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	all := live.GetManagedFields()
 	i := slices.IndexFunc(all, func(e metav1.ManagedFieldsEntry) bool {
@@ -127,7 +126,7 @@ func withoutKeys(live *unstructured.Unstructured, manager string) ([]metav1.Mana
 	return all, nil
 }
 
-// elementOf is the list element that a path names, or whose key it is a part of; nil for any other path.
+// elementOf returns the list element at a path, or with the path in its key; nil for other paths.
 func elementOf(p fieldpath.Path) fieldpath.Path {
 	switch n := len(p); {
 	case p[n-1].Key != nil:

@@ -19,21 +19,20 @@ import (
 
 // Restoration is an object with the writes of a run reverted.
 type Restoration struct {
-	// Want is the object with everything put back that can be: the live object
-	// itself where there is nothing to put back.
+	// Want is the object with all possible values put back; the live object itself if there are none.
 	Want *unstructured.Unstructured
-	// Kept are the fields that are left as they are, with the reasons.
+	// Kept lists the fields that are not put back, with the reasons.
 	Kept []Kept
 
 	live  *unstructured.Unstructured
-	write Write // that is reverted
+	write Write // to revert
 }
 
 // Kept is a field that is not put back.
 type Kept struct {
 	Path fieldpath.Path
 	Why  error // ErrChanged, ErrWithheld, ErrGone or ErrReordered
-	// Owners are the managers that own the field now, if it was changed.
+	// Owners lists the present managers of a changed field.
 	Owners []metav1.ManagedFieldsEntry
 }
 
@@ -42,7 +41,7 @@ var (
 	ErrChanged  = errors.New("was changed since the run")
 	ErrWithheld = errors.New("holds a value of a Secret, which the journal does not keep (--journal-secrets)")
 	ErrGone     = errors.New("belongs to something that no longer exists")
-	// ErrReordered: the values are put back, and their order is left.
+	// ErrReordered: the values are put back, but not their order.
 	ErrReordered = errors.New("was reordered since the run")
 )
 
@@ -74,7 +73,7 @@ func (o *Object) Restore(live *unstructured.Unstructured) *Restoration {
 
 // takeBack reverts one write: values and elements first, then the order of lists.
 func (r *Restoration) takeBack() {
-	ordered := fieldpath.NewSet() // the lists that have been put in order
+	ordered := fieldpath.NewSet() // the ordered lists
 	units := unitsOf(r.write.Partial)
 	for _, u := range units {
 		if u.Kind != engine.Moved {
@@ -84,7 +83,7 @@ func (r *Restoration) takeBack() {
 	for _, u := range units {
 		last := len(u.Path) - 1
 		list, element := u.Path[:last], u.Path[last]
-		if element.FieldName != nil || ordered.Has(list) { // no element that came, went or moved
+		if element.FieldName != nil || ordered.Has(list) { // not an element that came, went or moved
 			continue
 		}
 		ordered.Insert(list)
@@ -94,14 +93,14 @@ func (r *Restoration) takeBack() {
 	}
 }
 
-// value puts back what was at a path, if what is there now is from the run.
+// value puts back the earlier content of a path, if the present one is from the run.
 func (r *Restoration) value(u engine.FieldChange) {
 	is := at(r.Want.Object, u.Path)
 	was, wrote := at(r.write.Before, u.Path), at(r.write.After, u.Path)
 	switch {
 	case u.Withheld && u.Kind == engine.Added && !r.write.InDoubt &&
 		r.write.ResourceVersion == r.live.GetResourceVersion():
-		r.put(u.Path, was) // its value is not known, but the object was not written since
+		r.put(u.Path, was) // the value is unknown, but nobody wrote the object since
 	case u.Withheld:
 		r.keep(u.Path, ErrWithheld)
 	case is.same(was):
@@ -120,7 +119,7 @@ func (r *Restoration) keep(p fieldpath.Path, why error) {
 	r.Kept = append(r.Kept, k)
 }
 
-// put makes a path have a value, or nothing.
+// put sets or removes the value at a path.
 func (r *Restoration) put(p fieldpath.Path, v content) {
 	if !r.set(p, v) {
 		r.keep(p, ErrGone)
@@ -129,7 +128,7 @@ func (r *Restoration) put(p fieldpath.Path, v content) {
 	}
 }
 
-// set gives a path of the object a content, and reports whether it could.
+// set sets the content at a path of the object, and reports whether it could.
 func (r *Restoration) set(p fieldpath.Path, v content) bool {
 	object, ok := put(r.Want.Object, p, v)
 	if ok {
@@ -138,8 +137,7 @@ func (r *Restoration) set(p fieldpath.Path, v content) bool {
 	return ok
 }
 
-// prune removes the maps that a removal has left empty and that were not there
-// before the run.
+// prune removes the maps that a removal left empty and that did not exist before the run.
 func (r *Restoration) prune(p fieldpath.Path) {
 	for n := len(p) - 1; n > 0 && p[n].FieldName != nil && p[n-1].FieldName != nil; n-- {
 		parent := at(r.Want.Object, p[:n])
@@ -151,25 +149,24 @@ func (r *Restoration) prune(p fieldpath.Path) {
 	}
 }
 
-// order puts the elements of a list back in their order, after those that came or
-// went are undone. Where another client has ordered the list since, that order stays, and
-// what was put back goes behind the element that it stood behind.
+// order restores the order of a list, after added and removed elements are undone. If another client has
+// ordered the list since, its order stays, and restored elements follow the element that they followed.
 func (r *Restoration) order(list fieldpath.Path, like fieldpath.PathElement) (done bool) {
 	is, ok := at(r.Want.Object, list).value.([]any)
 	was, okBefore := at(r.write.Before, list).value.([]any)
 	wrote, okAfter := at(r.write.After, list).value.([]any)
 	if !ok || !okBefore || !okAfter {
-		return true // the list came or went as a whole
+		return true // the whole list came or went
 	}
 	now, before, after := keyNames(is, like), keyNames(was, like), keyNames(wrote, like)
 	if sets.New(now...).Len() < len(now) || sets.New(before...).Len() < len(before) {
-		return false // names do not tell the elements apart
+		return false // the names are not unique
 	}
 	var wanted []string
-	// Done says that the elements that the run left behind are still in the order in which it did.
+	// Done: the elements are still in the order of the run.
 	if done = slices.Equal(common(now, after), common(after, now)); done {
-		wanted = arranged(common(before, now), now, now) // what is new stays where it is
-	} else { // what was put back goes to its place
+		wanted = arranged(common(before, now), now, now) // new elements stay in place
+	} else { // restored elements go to their place
 		wanted = arranged(slices.DeleteFunc(slices.Clone(now), func(name string) bool {
 			return slices.Contains(before, name) && !slices.Contains(after, name)
 		}), now, before)
@@ -185,7 +182,7 @@ func (r *Restoration) order(list fieldpath.Path, like fieldpath.PathElement) (do
 	return done
 }
 
-// keyNames are what the key of each element says, or the elements of a set.
+// keyNames returns the keys of the elements, or the elements of a set, as strings.
 func keyNames(list []any, like fieldpath.PathElement) []string {
 	out := make([]string, len(list))
 	for i, element := range list {
@@ -203,14 +200,13 @@ func keyNames(list []any, like fieldpath.PathElement) []string {
 	return out
 }
 
-// common are the elements of a list that are in another one too.
+// common returns the elements of a list that another list has too.
 func common(list, other []string) []string {
 	in := sets.New(other...)
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !in.Has(name) })
 }
 
-// arranged is the order of a base, with every other element that there is now behind the one that it stands
-// behind in another order.
+// arranged returns the base with every other present element after the one that it follows in another order.
 func arranged(base, now, order []string) []string {
 	at := 0
 	for _, name := range order {
@@ -224,8 +220,8 @@ func arranged(base, now, order []string) []string {
 	return base
 }
 
-// put returns a value with a content at a path, and whether that is possible. Missing maps on the way are
-// created, missing list elements are not. Nothing is modified.
+// put returns a copy of a value with a content at a path, and whether that is possible. It creates missing
+// maps on the way, but no list elements.
 func put(v any, p fieldpath.Path, c content) (any, bool) {
 	if len(p) == 0 {
 		return c.value, true
@@ -258,7 +254,7 @@ func putField(v any, name string, below fieldpath.Path, c content) (any, bool) {
 	case !isMap && v != nil:
 		return v, false
 	case !exists && !c.there:
-		return v, true // there is nothing to take away
+		return v, true // nothing to remove
 	case len(below) == 0 && !c.there:
 		return diff.Without(fields, name), true
 	}
@@ -266,9 +262,8 @@ func putField(v any, name string, below fieldpath.Path, c content) (any, bool) {
 	return diff.With(fields, name, is), ok
 }
 
-// unitsOf returns the fields of a change by what is put back as one: a value, an
-// element of a list by its key, its place in the list (Moved), or a list whose
-// elements have no keys, whole.
+// unitsOf divides the fields of a change into units: a value, a list element by its key, its place in the
+// list (Moved), or a whole list without keys.
 func unitsOf(p diff.Partial) []engine.FieldChange {
 	var out []engine.FieldChange
 	for _, u := range p.Units() {
@@ -284,7 +279,7 @@ func unitsOf(p diff.Partial) []engine.FieldChange {
 	return out
 }
 
-// content is what is at a path.
+// content is the content of a path.
 type content struct {
 	value any
 	there bool
@@ -295,7 +290,7 @@ func at[M ~map[string]any](object M, p fieldpath.Path) content {
 	return content{value: v, there: ok}
 }
 
-// same compares two contents. To a server, null is as good as absent.
+// same compares two contents. For a server, null equals absent.
 func (c content) same(other content) bool {
 	return diff.Same(c.value, other.value) && (c.there == other.there || c.value == nil)
 }

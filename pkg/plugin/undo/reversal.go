@@ -1,10 +1,9 @@
 // Package undo reverts the writes of a run that its journal recorded.
 //
-// A value is put back only if the object still has the one that the server answered to
-// the write, including what admission changed. What another client has changed since is
-// kept, and reported with its present owner. Elements of lists are found by their key,
-// lists without keys are put back whole, and the order of elements is restored among
-// those that are left.
+// A value is put back only if the object still has the value of the server's response to the write, including
+// changes by admission. Later changes by other clients are kept, and reported with their owner. List elements
+// are found by their key, lists without keys are put back whole, and the order is restored among the
+// remaining elements.
 package undo
 
 import (
@@ -36,29 +35,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Options are what undo needs: it reverts the writes of one run.
+// Options are the settings of an undo, which reverts the writes of one run.
 type Options struct {
 	Header  journal.Header // of the run's journal
 	Objects []Object
 	Schemas engine.Reader
-	// Executor writes. Its Writer is set to read no stale state, and to send what
-	// takes no ownership.
+	// Executor writes. Its Writer is set to read no stale state, and to take no ownership.
 	Executor *write.Executor
 	apply.Printers
 
 	fresh *freshServer
 }
 
-// Run shows what would be put back, verifies it, asks, and writes, and returns the exit code. The error says
-// why nothing, or not everything, was tried; objects that could not be put back
-// are results.
+// Run shows the restored values, verifies, asks and writes, and returns the exit code. The error says why
+// nothing, or not everything, was tried; failures of objects are results.
 func (o *Options) Run(ctx context.Context) (int, error) {
 	writer := o.Executor.Writer
 	o.fresh = newFreshServer(writer.Server)
 	writer.Server = o.fresh
 	writer.PatchOnly = request.Reason{Kind: request.Ownership}
 	report := o.Executor.Report
-	o.Executor.Report = func(w *write.Result) error { // that the run owned what it wrote is no news
+	o.Executor.Report = func(w *write.Result) error { // the run's ownership of its fields is expected
 		w.Takeovers = slices.DeleteFunc(w.Takeovers, func(t request.Takeover) bool {
 			return t.Manager == o.Header.FieldManager
 		})
@@ -79,7 +76,7 @@ func (o *Options) Run(ctx context.Context) (int, error) {
 	return apply.WriteReports(o.Reports, code, err)
 }
 
-// preview shows what would be put back, and keeps tasks of it.
+// preview prints the changes, and keeps a task for each.
 func (o *Options) preview(ctx context.Context) (evaluation.Summary, error) {
 	summary := evaluation.NewSummary([]engine.RuleRef{o.rule()})
 	err := write.ForEach(len(o.Objects), o.Executor.Concurrency,
@@ -94,7 +91,7 @@ func (o *Options) preview(ctx context.Context) (evaluation.Summary, error) {
 			}
 			summary.Add(c)
 			if c.Changed() {
-				o.Executor.Keep(o.task(&o.Objects[i], c), c) // it need not be read again, as long as nobody writes it
+				o.Executor.Keep(o.task(&o.Objects[i], c), c) // not read again unless somebody writes it
 			}
 			return false, o.Print(output.Evaluated{Change: c})
 		})
@@ -104,19 +101,18 @@ func (o *Options) preview(ctx context.Context) (evaluation.Summary, error) {
 	return *summary, o.Print(output.Summary{Summary: *summary})
 }
 
-// rule is what the previews and results of an undo name as the cause.
+// rule returns the cause in previews and results of an undo.
 func (o *Options) rule() engine.RuleRef {
 	return engine.RuleRef{Dialect: "undo", Policy: o.Header.ID}
 }
 
-// errUnfounded reports a journal that somebody has changed.
+// errUnfounded reports a tampered journal.
 var errUnfounded = errors.New("the journal gives it values that may not be shown, and says that it keeps no values of Secrets (--journal-secrets)")
 
-// unseen warns of values that may not be shown, and which no evaluation makes again: they are written as the
-// journal has them.
+// unseen warns of masked values that no evaluation derives again: they are written from the journal.
 const unseen engine.Warning = "values that may not be shown are put back as the journal has them; --show-secrets shows them"
 
-// change is what would be put back of one object.
+// change returns the change that reverts one object.
 func (o *Options) change(ctx context.Context, of *Object) (*engine.Change, error) {
 	c := &engine.Change{Subject: of.Object, Scoped: true}
 	live, err := o.Executor.Writer.Server.Get(ctx, c.Subject)
@@ -136,8 +132,7 @@ func (o *Options) change(ctx context.Context, of *Object) (*engine.Change, error
 	return o.restore(ctx, of, live), nil
 }
 
-// restore returns the change that restores what it can of an object, and reports what
-// it cannot.
+// restore returns the change that restores an object as far as possible, and reports the other fields.
 func (o *Options) restore(ctx context.Context, of *Object, live *unstructured.Unstructured) *engine.Change {
 	c := &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live}
 	c.Target = engine.Target{Key: c.Subject, Object: live}
@@ -176,8 +171,8 @@ func (o *Options) restore(ctx context.Context, of *Object, live *unstructured.Un
 	return c
 }
 
-// givesUnseen reports whether a change gives a field a value, or a place, that is withheld where it is shown.
-// What is removed is the cluster's.
+// givesUnseen reports whether a change sets a value or place that is masked in the output. Removed values are
+// the cluster's.
 func givesUnseen(fields, shown []engine.FieldChange) bool {
 	for i, f := range shown {
 		removed := f.Kind == engine.Removed && fields[i].Kind == engine.Removed && f.Path.Equals(fields[i].Path)
@@ -197,7 +192,7 @@ func (o *Options) step(c *engine.Change, outcome engine.Outcome, why error) {
 	c.Steps = append(c.Steps, s)
 }
 
-// task puts one object back. It holds on to no object: that is read afresh.
+// task restores one object. It keeps no copy of the object, which is read again.
 func (o *Options) task(of *Object, c *engine.Change) *write.Task {
 	entry := plan.NewEntry(c)
 	t := &write.Task{
@@ -218,7 +213,7 @@ func (o *Options) task(of *Object, c *engine.Change) *write.Task {
 	return t
 }
 
-// keptPaths are the fields of which it is shown that they are left as they are.
+// keptPaths returns the fields that the output shows as kept.
 func keptPaths(c *engine.Change) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	for i := range c.Steps {
@@ -230,30 +225,30 @@ func keptPaths(c *engine.Change) *fieldpath.Set {
 	return out
 }
 
-// Object is one object that a run wrote to, or may have written to.
+// Object is an object that a run wrote, or may have written.
 type Object struct {
 	Object engine.ObjectKey
-	// ResourceVersion is the last one that is known of the object.
+	// ResourceVersion is the object's last known one.
 	ResourceVersion string
-	// Applied reports that one of the writes was a server-side apply.
+	// Applied is set if one of the writes was a server-side apply.
 	Applied bool
-	// Writes are in the order in which they were made.
+	// Writes in their order.
 	Writes []Write
 }
 
 // Write is one write of an object.
 type Write struct {
-	// Partial is the object before the write and as the server answered; where the
-	// write is InDoubt, as it answered to the dry run.
+	// Partial is the object before the write and in the server's response; of the dry run if the write is
+	// InDoubt.
 	diff.Partial
-	// ResourceVersion is the object's after the write; empty where it is InDoubt.
+	// ResourceVersion after the write; empty if it is InDoubt.
 	ResourceVersion string
-	// InDoubt reports that it is not recorded whether the server stored the write.
+	// InDoubt is set if the journal does not say whether the server stored the write.
 	InDoubt bool
 }
 
-// Objects returns what a run wrote to, in the order of its journal. That of a watch may have several entries
-// of one.
+// Objects returns the written objects in the order of the journal. The journal of a watch may have several
+// entries for one object.
 func Objects(j *journal.Journal) []Object {
 	var out []Object
 	places := map[engine.ObjectKey]int{}
@@ -266,7 +261,7 @@ func Objects(j *journal.Journal) []Object {
 				o.Writes = append(o.Writes, Write{Partial: r.Partial, ResourceVersion: r.ResourceVersion})
 			}
 		}
-		for _, a := range e.Attempts { // which may have been made last
+		for _, a := range e.Attempts { // the last ones, possibly
 			o.Writes = append(o.Writes, Write{Partial: a.Partial, InDoubt: true})
 		}
 		if len(o.Writes) == 0 {
@@ -286,8 +281,7 @@ func Objects(j *journal.Journal) []Object {
 	return out
 }
 
-// secret are the places in the object whose values, or the names in which, were made of a Secret by the
-// journal.
+// secret returns the places whose values or field names the journal marks as derived from a Secret.
 func (o *Object) secret() []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, w := range o.Writes {
@@ -303,26 +297,24 @@ func (o *Object) secret() []fieldpath.Path {
 	return out
 }
 
-// freshServer reads no state of an object that is older than one that was recorded,
-// read or written before.
-// A state from before a write would look as if it had been reverted already; no guard
-// catches that, because nothing is sent then. API servers do not serve such states,
-// but a cache in front of them may.
+// freshServer reads no state of an object older than a recorded, read or written one. A state before a write
+// would look reverted already; no guard catches that, because nothing is sent then. API servers do not serve
+// such states, but a cache in front of them may.
 type freshServer struct {
 	write.Server
 	mu    sync.Mutex
 	least map[engine.ObjectKey]string // resourceVersions, by names
 }
 
-// maxStale is how often an object is read that may be known by the next answer.
+// maxStale limits the reads of an object until its state is fresh.
 const maxStale = 10
 
 func newFreshServer(s write.Server) *freshServer {
 	return &freshServer{Server: s, least: map[engine.ObjectKey]string{}}
 }
 
-// know records a state, unless it is known to come before one that was recorded, and reports whether it is.
-// Versions that do not compare are never known to.
+// know records a state unless it is older than a recorded one, and reports whether it is older. Versions that
+// cannot be compared are not older.
 func (f *freshServer) know(key engine.ObjectKey, version string) (stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

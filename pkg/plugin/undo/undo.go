@@ -26,11 +26,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// undoManager is the field manager that owns restored values. It is not that of the run,
-// which gives the fields up.
+// undoManager owns restored values. It differs from the manager of the run, which gives the fields up.
 const undoManager = "kubectl-mutate-undo"
 
-// Flags are what a user types after undo.
+// Flags has the flags of undo.
 type Flags struct{ apply.WriteFlags }
 
 // NewCommand is `undo`: it reverts the writes of a run.
@@ -97,7 +96,7 @@ func NewCommand(evaluate flags.Evaluate, name string) *cobra.Command {
 	return c
 }
 
-// ToOptions reads the journal, and checks that it is of this cluster.
+// ToOptions reads the journal, and checks that it belongs to this cluster.
 func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err error) {
 	if err := f.Write.Validate(); err != nil {
 		return nil, err
@@ -132,7 +131,7 @@ func (f *Flags) ToOptions(c *cobra.Command, args []string) (o *Options, err erro
 	if o.Objects, err = choose(w, j, args[1:]); err != nil {
 		return nil, err
 	}
-	// it is the run's own that is taken back
+	// undo takes back the run's own fields
 	f.TakeFrom = append(f.TakeFrom, o.Header.FieldManager)
 	if o.Printers, o.Executor, err = f.Writing(c, w, engine.Request{}); err != nil {
 		return nil, err
@@ -167,9 +166,8 @@ func resolve(mapper meta.RESTMapper, args []string) (keys []engine.ObjectKey, _ 
 	return append(keys, others...), err
 }
 
-// choose leaves of what a run wrote the objects that args select. As everywhere, names are those of the
-// current namespace, unless arguments or flags say otherwise; where the run wrote such objects in others too,
-// it is an error that lists them.
+// choose returns the written objects that args select. As everywhere, names are in the current namespace,
+// unless arguments or flags say otherwise; if the run wrote such objects only in others, an error lists them.
 func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, error) {
 	all := Objects(j)
 	if len(all) == 0 {
@@ -183,8 +181,8 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 		return nil, err
 	}
 	namespaces := w.Namespaces()
-	var elsewhere []string // the other namespaces in which the run wrote such objects
-	here := false          // it also wrote such objects in those of the user
+	var elsewhere []string // other namespaces with such written objects
+	here := false          // the user's namespaces have such objects
 	all = slices.DeleteFunc(all, func(o Object) bool {
 		key := o.Object
 		named := func(k engine.ObjectKey) bool {
@@ -223,13 +221,12 @@ func choose(w *factory.Factory, j *journal.Journal, args []string) ([]Object, er
 	return all, nil
 }
 
-// narrows reports whether only some of what a run wrote is undone: how much that is only its cluster can
-// tell.
+// narrows reports whether only some written objects are undone: their number is known only from the cluster.
 func (f *Flags) narrows(args []string) bool {
 	return len(args) > 1 || (&factory.Factory{Evaluate: &f.Evaluate}).NamespacesTyped()
 }
 
-// runner returns what undo does: on one cluster, or on those of a directory of plans.
+// runner returns the run of undo on one cluster, or on the clusters of a directory of journals.
 func (f *Flags) runner(c *cobra.Command, args []string) (process.Runner, error) {
 	if !plan.IsDirectory(args[0]) {
 		return f.ToOptions(c, args)
