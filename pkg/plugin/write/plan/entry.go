@@ -19,9 +19,9 @@ import (
 // Entry is one object of a plan.
 type Entry struct {
 	Object engine.ObjectKey `json:"object"`
-	// ResourceVersion is the state that was evaluated.
+	// ResourceVersion of the evaluated state.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// LastWrite is when it was written last, by the clock of the server.
+	// LastWrite is the time of the last write, by the server's clock.
 	LastWrite metav1.Time `json:"lastWrite,omitzero"`
 	// Method says how the change is sent, and MethodReason why it is no
 	// server-side apply; in a journal alone.
@@ -30,20 +30,20 @@ type Entry struct {
 	// Scoped reports whether the object's own rules ran; see engine.Change.
 	Scoped bool `json:"scoped,omitempty"`
 	diff.Partial
-	// Steps are those that changed the object, failed, or warned.
+	// Steps that changed the object, failed, or warned.
 	Steps []engine.Step `json:"steps,omitempty"`
-	// Impacts is what the change means beyond its fields.
+	// Impacts of the change beyond its fields.
 	Impacts []engine.Impact `json:"impacts,omitempty"`
 
-	shown *Entry // the same as it may be shown; nil where that is all, or only that is known
+	shown *Entry // the masked entry; nil if nothing is masked, or only the masked entry is known
 }
 
-// HoldsSecrets reports whether the change has values that were made of a Secret, or withholds them.
+// HoldsSecrets reports whether the change has values derived from a Secret, or withholds them.
 func (e *Entry) HoldsSecrets() bool {
 	return len(e.Secrets()) > 0
 }
 
-// Secrets are the fields that were made of a Secret, without their values.
+// Secrets lists the fields derived from a Secret, without their values.
 func (e *Entry) Secrets() []engine.FieldChange {
 	var out []engine.FieldChange
 	for _, f := range e.Fields {
@@ -61,12 +61,12 @@ func (e *Entry) Writes() bool {
 		!slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
-// Incomplete reports whether a rule left open what it would do.
+// Incomplete reports whether the result of a rule is unknown.
 func (e *Entry) Incomplete() bool {
 	return slices.ContainsFunc(e.Steps, func(s engine.Step) bool { return s.Outcome.Incomplete() })
 }
 
-// StatusPart is the part of the entry that is sent to /status.
+// StatusPart is the part of the entry for /status.
 func (e *Entry) StatusPart() Entry {
 	out := *e
 	out.Fields = statusFields(e.Fields)
@@ -77,7 +77,7 @@ func (e *Entry) StatusPart() Entry {
 	return out
 }
 
-// StatusPart is the part of a change that is sent to /status.
+// StatusPart returns the part of a change for /status.
 func StatusPart(c *engine.Change) *engine.Change {
 	out := *c
 	out.Fields = statusFields(c.Fields)
@@ -97,14 +97,13 @@ func statusFields(all []engine.FieldChange) []engine.FieldChange {
 	return out
 }
 
-// SplitsStatus reports whether a part of the entry is sent to /status, and a part is
-// not.
+// SplitsStatus reports whether only a part of the entry goes to /status.
 func (e *Entry) SplitsStatus() bool {
 	status := len(e.StatusPart().Fields)
 	return status > 0 && e.Object.Subresource == "" && status < len(e.Fields)
 }
 
-// NewEntry is the entry of an evaluated object. It has the parts of the object that change.
+// NewEntry returns the entry of an evaluated object, with its changed parts.
 func NewEntry(c *engine.Change) Entry {
 	e := Entry{Object: c.Subject, Scoped: c.Scoped}
 	if c.Before != nil {
@@ -119,7 +118,7 @@ func NewEntry(c *engine.Change) Entry {
 		s := &c.Steps[i]
 		if s.Outcome == engine.Changed || s.Outcome.Incomplete() || len(s.Warnings) > 0 {
 			e.Steps = append(e.Steps, *s)
-			out := &e.Steps[len(e.Steps)-1] // without the object that it made, and with its reason as a string
+			out := &e.Steps[len(e.Steps)-1] // without the resulting object, and with its reason as a string
 			if out.After, out.Fields = nil, nil; s.Err != nil {
 				out.Err = errors.New(s.Err.Error())
 			}
@@ -153,7 +152,7 @@ func (e *Entry) Change() engine.Change {
 	return c
 }
 
-// Masked is the entry as it may be shown.
+// Masked returns the entry with its secret values masked.
 func (e Entry) Masked() Entry {
 	if e.shown != nil {
 		e.Object, e.Partial, e.Steps, e.Impacts, e.shown = e.shown.Object, e.shown.Partial, e.shown.Steps,
@@ -163,21 +162,20 @@ func (e Entry) Masked() Entry {
 	return e
 }
 
-// Drift is the error for an object whose change is no longer the one that was shown: a
-// field of it has another value, or the policies now make another change.
+// Drift is the error for an object whose change differs from the shown one: a field has another value, or the
+// policies make another change.
 type Drift struct {
 	Object engine.ObjectKey
-	// Planned is the change that was shown, and Now the one that the policies
-	// would make of the object as it is; neither shows values of Secrets.
+	// Planned is the shown change, and Now the change of the present object; both without values of Secrets.
 	Planned, Now engine.Change
-	// Fields are those in which the two differ, with who wrote them since.
+	// Fields that differ, with their writers since.
 	Fields []DriftedField
 }
 
 // DriftedField is a field that drifted.
 type DriftedField struct {
 	Path fieldpath.Path
-	// By are the managers that own the field and wrote since the change was shown.
+	// By lists the managers that own the field and wrote since the change was shown.
 	By []metav1.ManagedFieldsEntry
 }
 
@@ -190,7 +188,7 @@ func WriterString(e metav1.ManagedFieldsEntry) string {
 	return text
 }
 
-// Error names the fields, and who wrote them.
+// Error names the fields and their writers.
 func (d *Drift) Error() string {
 	var parts []string
 	for _, f := range d.Fields {
@@ -207,10 +205,9 @@ func (d *Drift) Error() string {
 	return "it drifted from what was shown: " + strings.Join(parts, ", ")
 }
 
-// Drift compares an entry with the change that the policies make of the object now. It
-// is nil if the same fields would change from the same values to the same values, and
-// if the object already is as planned. Whatever else has changed in the object, such
-// as its status, does not count.
+// Drift compares an entry with the change of the present object. It is nil if the same fields change between
+// the same values, and if the object already is as planned. Other fields of the object, such as its status,
+// do not count.
 func (e *Entry) Drift(now *engine.Change) *Drift {
 	if !now.Changed() && now.Before != nil && len(e.Fields) > 0 && !e.Withholds() &&
 		len(e.Partial.Drift(now.Before.Object)) == 0 {
@@ -250,9 +247,8 @@ func (e *Entry) Drift(now *engine.Change) *Drift {
 	return d
 }
 
-// comparable returns the change that is made now, to be compared with the entry.
-// Where that withholds values the same fields are withheld, and all others have the
-// values that they have: what has become secret since is compared all the same.
+// comparable returns the present change for a comparison with the entry. It withholds the same fields as the
+// entry, and has the values of all others, also of those that have become secret since.
 func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
 	if !e.Withholds() {
 		return clear
@@ -264,9 +260,8 @@ func (e *Entry) comparable(clear, masked diff.Partial) diff.Partial {
 	return diff.Partial{Fields: fields}
 }
 
-// unfounded returns the withheld fields of which the change that is made now withholds
-// nothing, or something else: that a file withholds a value counts only where this
-// evaluation finds a Secret there.
+// unfounded returns the withheld fields that the present change does not withhold in the same way: a file may
+// withhold a value only if this evaluation also finds a Secret there.
 func (e *Entry) unfounded(masked diff.Partial) []fieldpath.Path {
 	if !e.Withholds() {
 		return nil
@@ -290,8 +285,7 @@ func (e *Entry) unfounded(masked diff.Partial) []fieldpath.Path {
 	return out
 }
 
-// secretlyWritten returns the withheld fields that were written since the plan was
-// made: their values may have changed.
+// secretlyWritten returns the withheld fields written since the plan was made: their values may have changed.
 func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Path {
 	if live == nil || live.GetResourceVersion() == e.ResourceVersion {
 		return nil
@@ -305,7 +299,7 @@ func (e *Entry) secretlyWritten(live *unstructured.Unstructured) []fieldpath.Pat
 	return out
 }
 
-// lastWrite is when an object was written last, by the server's clock.
+// lastWrite returns the time of an object's last write, by the server's clock.
 func lastWrite(live *unstructured.Unstructured) metav1.Time {
 	var last metav1.Time
 	for _, e := range live.GetManagedFields() {
@@ -322,8 +316,8 @@ func writtenSince(last time.Time, writers []metav1.ManagedFieldsEntry) []metav1.
 	})
 }
 
-// OwnersOf returns the managers that own a field or a part of it; if there is none,
-// those that own a parent. The manager that gave the field its value is among them.
+// OwnersOf returns the managers that own a field or a part of it, otherwise the owners of a parent. The
+// manager that set the value is among them.
 func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []metav1.ManagedFieldsEntry {
 	if live == nil {
 		return nil
@@ -332,7 +326,7 @@ func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []metav1.Manage
 	for _, e := range live.GetManagedFields() {
 		owned, err := request.FieldsOf(e)
 		if err != nil {
-			continue // who cannot be read is not named
+			continue // an unreadable entry is not named
 		}
 		switch itself, above := owns(owned, p); {
 		case itself:
@@ -347,7 +341,7 @@ func OwnersOf(live *unstructured.Unstructured, p fieldpath.Path) []metav1.Manage
 	return around
 }
 
-// owns reports whether a set has a path or something below it, or else a leaf above.
+// owns reports whether a set has a path, a path below, or a leaf above.
 func owns(set *fieldpath.Set, p fieldpath.Path) (itself, above bool) {
 	leaves := set.Leaves()
 	for n := 1; n < len(p); n++ {

@@ -18,10 +18,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/file"
 )
 
-// maxFileSize bounds what is read: a plan is untrusted input.
+// maxFileSize bounds a plan, which is untrusted input.
 const maxFileSize = 256 << 20
 
-// planFile is a Plan in files. Its entries are written behind it, one a line.
+// planFile is the header of a plan file. The entries follow, one per line.
 type planFile struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -34,8 +34,7 @@ type FileError struct {
 	Err  error
 }
 
-// Error is "plan FILE: reason". What the file holds may be quoted in the reason, which
-// is cut.
+// Error returns "plan FILE: reason". The reason may quote the file, and is truncated.
 func (e *FileError) Error() string { return fmt.Sprintf("plan %s: %.400v", e.Path, e.Err) }
 
 // Unwrap returns the reason.
@@ -56,8 +55,8 @@ func CheckFormat(version string) error {
 	return nil
 }
 
-// Save writes a plan, whole or not at all, for its owner's eyes only. Values
-// of Secrets, and what was made of them, are left out.
+// Save writes a plan atomically, readable only by its owner. It leaves out values of Secrets, and values
+// derived from them.
 func Save(path string, p *Plan) error {
 	f, err := file.NewRegular(path, file.Private)
 	if err != nil {
@@ -69,8 +68,7 @@ func Save(path string, p *Plan) error {
 	return fileError(path, f.Commit())
 }
 
-// CheckFile returns an error if Save cannot be expected to work. It leaves
-// nothing behind. The error is a *FileError.
+// CheckFile returns a *FileError if Save is expected to fail. It leaves no file.
 func CheckFile(path string) error {
 	if path == "-" {
 		return &FileError{Path: path, Err: errors.New("a plan is a file, which apply-existing reads: name one")}
@@ -78,7 +76,7 @@ func CheckFile(path string) error {
 	return fileError(path, file.Check(path, file.Private))
 }
 
-// fileError is an error of writing a plan. It names its path once.
+// fileError returns an error of writing a plan, which names its path once.
 func fileError(path string, err error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
@@ -112,13 +110,13 @@ func (p *Plan) write(to io.Writer) error {
 	return cmp.Or(err, failed)
 }
 
-// Load reads a plan, to show it. The error is a *FileError.
+// Load reads a plan for display. The error is a *FileError.
 func Load(path string) (*Plan, error) {
 	return load(path, func(*os.File) error { return nil })
 }
 
-// LoadOwn reads a plan that is going to be applied: it is an error if other users may
-// have written it. The error is a *FileError.
+// LoadOwn reads a plan to apply. It fails if other users may have written the file. The error is a
+// *FileError.
 func LoadOwn(path string) (*Plan, error) { return load(path, file.CheckOwner) }
 
 func load(path string, check func(*os.File) error) (*Plan, error) {
@@ -144,7 +142,7 @@ func load(path string, check func(*os.File) error) (*Plan, error) {
 	return p, nil
 }
 
-// recount counts the entries again, so that the summary cannot contradict them.
+// recount counts the entries, so that the summary cannot contradict them.
 func (p *Plan) recount() {
 	p.Summary = p.Summary.Recounted(func(yield func(*engine.Change) bool) {
 		for _, e := range p.Entries {
@@ -156,8 +154,8 @@ func (p *Plan) recount() {
 	p.Incomplete = p.Incomplete || p.Summary.Incomplete > 0
 }
 
-// Parse reads the text of a plan, and checks that it holds together. The error wraps ErrNoPlan or ErrDamaged,
-// or says that another version wrote it.
+// Parse reads a plan, and checks its consistency. The error wraps ErrNoPlan or ErrDamaged, or says that
+// another version wrote it.
 func Parse(text []byte) (*Plan, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, ErrNoPlan
@@ -169,7 +167,7 @@ func Parse(text []byte) (*Plan, error) {
 	if !strings.HasPrefix(head.APIVersion, group+"/") || head.Kind != Kind {
 		return nil, ErrNoPlan
 	}
-	if err := CheckFormat(head.APIVersion); err != nil { // its entries may be others
+	if err := CheckFormat(head.APIVersion); err != nil { // its entries may differ
 		return nil, fmt.Errorf("%w; make it again with preview --save", err)
 	}
 	var in planFile
@@ -214,7 +212,7 @@ func validateEntries(all []*Entry) error {
 	return nil
 }
 
-// ErrTwice is the error for two entries of the same object.
+// ErrTwice reports two entries of an object.
 var ErrTwice = errors.New("the object already has an entry")
 
 var errNoObject = errors.New("an entry names no object")
@@ -230,8 +228,7 @@ func (p *Plan) validate() error {
 	return validateEntries(p.Entries)
 }
 
-// Validate checks that the choice is possible, and that the documents match their
-// digests.
+// Validate checks the choice, and the documents against their digests.
 func (r *Run) Validate() error {
 	switch r.Choice.Operation {
 	case "", engine.OperationAuto, engine.OperationCreate, engine.OperationUpdate, engine.OperationDelete:
@@ -258,8 +255,7 @@ func (r *Run) Validate() error {
 	return nil
 }
 
-// Validate checks that an entry that was read from a file is consistent, and gives its
-// fields their values.
+// Validate checks the consistency of an entry from a file, and gives its fields their values.
 func (e *Entry) Validate() error {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Object.Version == "" {
 		return errNoObject
@@ -274,17 +270,17 @@ func (e *Entry) Validate() error {
 	return nil
 }
 
-// Extension is that of the plans in a directory.
+// Extension of the plans in a directory.
 const Extension = ".plan"
 
-// FileName returns the name of a cluster's plan in a directory. Plans are applied in the order of their
-// names, which is that of the places.
+// FileName returns the name of a cluster's plan in a directory. The names are in the order of the places, in
+// which plans are applied.
 func FileName(place int, context string) string {
 	return fmt.Sprintf("%03d-%s%s", place, file.PlainName(context), Extension)
 }
 
-// Files returns the plans in a directory, in the order in which they are applied. It is an error if there
-// is none, or if another user may have put them together.
+// Files returns the plans in a directory, in the order of their application. It fails if there are none, or
+// if another user may have written the directory.
 func Files(directory string) ([]string, error) {
 	if err := file.CheckDirectory(directory); err != nil {
 		return nil, fileError(directory, err)
@@ -310,8 +306,8 @@ func plans(directory string) ([]string, error) {
 	return out, nil
 }
 
-// MakeDirectory makes a directory for plans, for its owner alone. One that has plans already is an error:
-// they would be applied, too.
+// MakeDirectory makes a directory for plans, accessible only to its owner. It fails if there are plans, which
+// would be applied too.
 func MakeDirectory(path string) error {
 	there, err := plans(path)
 	if errors.Is(err, fs.ErrNotExist) {

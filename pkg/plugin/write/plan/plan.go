@@ -1,17 +1,16 @@
-// Package plan keeps what a preview found, so that exactly that can be applied
-// later, or shown again without a cluster.
+// Package plan stores the result of a preview, so that exactly these changes can be applied later, or shown
+// again without a cluster.
 //
-// A Plan is one JSON document: the Run says on which cluster, with which policies
-// and by which choice of objects it was made, so that it can be repeated; an Entry
-// is one object as it was and as it is to become. Its Partial holds no more of the
-// object than what changes, and distinguishes whole lists from single elements, so
-// that a change can be compared, undone and printed without the object.
+// A Plan is a JSON document: its Run has the cluster, the policies and the selection of objects, so that it
+// can be repeated; an Entry is an object before and after. Its Partial holds only the changed parts, and
+// distinguishes whole lists from single elements, so that a change can be compared, undone and printed
+// without the object.
 //
-// A plan holds no values of Secrets. A field that has one is Withheld: it is named,
-// and its value is derived again by evaluating.
+// A plan holds no values of Secrets. A field with such a value is Withheld: it is named, and another
+// evaluation derives its value.
 //
-// A plan is an untrusted file: its size, depth and number of fields are bounded, and
-// what the cluster knows is asked of the cluster.
+// A plan is an untrusted file: its size, depth and number of fields are bounded, and facts about the cluster
+// are read from the cluster.
 package plan
 
 import (
@@ -34,34 +33,32 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// What a plan file says it is. Journals are of the same version, since they hold the
-// entries of a plan; a change of either makes a new one.
+// The type of a plan file. Journals have the same version, since they hold the entries of a plan; a change of
+// either requires a new version.
 const (
 	group      = "mutate.kubectl.dev"
 	APIVersion = group + "/v1alpha2"
 	Kind       = "Plan"
 )
 
-// Plan is what a preview found.
+// Plan is the result of a preview.
 type Plan struct {
 	Run
-	// Command is what was typed behind the name of the program, without credentials: it makes the plan again.
-	// There is none where standard input was read.
+	// Command has the arguments of the program, without credentials, to make the plan again. It is empty if
+	// standard input was read.
 	Command []string `json:"command,omitempty"`
-	// Summary counts what was evaluated, the objects that would not change too.
+	// Summary counts all evaluated objects, also the unchanged ones.
 	Summary evaluation.Summary `json:"summary"`
-	// Incomplete reports that the preview left something open: a rule failed, or a
-	// part of the cluster could not be read.
+	// Incomplete is set if a rule failed, or a part of the cluster could not be read.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Problem is why the cluster was not evaluated, or not to the end: its plan has no entries, and keeps its
-	// place in a directory.
+	// Problem is the reason why the cluster was not, or not fully, evaluated. Its plan has no entries, and
+	// keeps its place in a directory.
 	Problem string `json:"problem,omitempty"`
-	// Entries are the objects that would change, and those of which there is
-	// something else to report, in the order of the preview.
+	// Entries lists the objects with changes or other results, in the order of the preview.
 	Entries []*Entry `json:"entries,omitempty"`
 }
 
-// NotEvaluated returns the Problem as an error; nil if there is none.
+// NotEvaluated returns the Problem as an error, or nil.
 func (p *Plan) NotEvaluated() error {
 	if p.Problem == "" {
 		return nil
@@ -69,8 +66,7 @@ func (p *Plan) NotEvaluated() error {
 	return fmt.Errorf("the cluster was not evaluated when the plan was made: %.400s; preview it again", p.Problem)
 }
 
-// Run is how changes came about, so that they can be evaluated again with the same
-// result.
+// Run has the circumstances of an evaluation, so that it can be repeated with the same result.
 type Run struct {
 	Cluster Cluster `json:"cluster"`
 	// Version is the program's.
@@ -79,38 +75,36 @@ type Run struct {
 	Created time.Time `json:"created"`
 	Seed    uint64    `json:"seed,string"`
 	Choice  Choice    `json:"choice"`
-	// Documents are the policies and their inputs, in the order in which they were
-	// compiled. Digest is over all of them.
+	// Documents lists the policies and their inputs in the order of compilation. Digest covers all of them.
 	Documents []Document `json:"documents"`
 	Digest    string     `json:"digest"`
 }
 
-// Cluster identifies a cluster. What is not known is empty.
+// Cluster identifies a cluster. Unknown fields are empty.
 type Cluster struct {
-	// UID is that of the Namespace kube-system, which nothing but a new cluster changes.
+	// UID of the Namespace kube-system, which only a new cluster changes.
 	UID     types.UID `json:"uid,omitempty"`
 	Server  string    `json:"server,omitempty"`
 	Context string    `json:"context,omitempty"` // of the kubeconfig
 	User    string    `json:"user,omitempty"`
 }
 
-// Choice is how the user chose policies and objects.
+// Choice is the user's selection of policies and objects.
 type Choice struct {
 	Types []string `json:"types,omitempty"` // TYPE and TYPE/NAME
-	// Namespace is what was looked at: one namespace, or several with commas between them; empty stands for
-	// all.
+	// Namespace has one or more namespaces, separated by commas; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// Exclude and ExcludeNamespaces are what was left out, as it was typed.
+	// Exclude and ExcludeNamespaces, as typed.
 	Exclude           []string `json:"exclude,omitempty"`
 	ExcludeNamespaces []string `json:"excludeNamespaces,omitempty"`
 
 	ClusterScoped bool   `json:"clusterScoped,omitempty"`
 	Selector      string `json:"selector,omitempty"`
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	// Percent and PercentSeed are those of engine.Scope.
+	// Percent and PercentSeed as in engine.Scope.
 	Percent     int    `json:"percent,omitempty"`
 	PercentSeed string `json:"percentSeed,omitempty"`
-	// Shard is that of engine.Scope.
+	// Shard as in engine.Scope.
 	Shard engine.Shard `json:"shard,omitzero"`
 
 	Operation engine.Operation `json:"operation"`
@@ -120,12 +114,12 @@ type Choice struct {
 	Only     []string `json:"only,omitempty"`
 	Skip     []string `json:"skip,omitempty"`
 	Annotate bool     `json:"annotate,omitempty"`
-	// AssumeBinding is that of engine.Compilation.
+	// AssumeBinding as in engine.Compilation.
 	AssumeBinding bool `json:"assumeBinding,omitempty"`
-	// FromCluster reports that installed policies were evaluated too.
+	// FromCluster is set if installed policies were evaluated too.
 	FromCluster bool `json:"fromCluster,omitempty"`
-	// AllowHTTP and AllowRegistry are what the policies were allowed. A plan
-	// grants neither: the user has to when it is applied.
+	// AllowHTTP and AllowRegistry were allowed to the policies. A plan grants neither: the user must allow
+	// them again to apply it.
 	AllowHTTP     bool `json:"allowHTTP,omitempty"`
 	AllowRegistry bool `json:"allowRegistry,omitempty"`
 }
@@ -134,16 +128,15 @@ type Choice struct {
 type Document struct {
 	Object engine.ObjectKey `json:"object"`
 	Origin string           `json:"origin"`
-	// Digest is over the content, without what the server adds.
-	// A Secret has none.
+	// Digest of the content without the server's fields; empty for a Secret.
 	Digest string `json:"digest,omitempty"`
-	// Installed reports that the document comes from the cluster: it is read again
-	// there. Content is that of any other.
+	// Installed is set for a document from the cluster, which is read again there. Only other documents have
+	// Content.
 	Installed bool      `json:"installed,omitempty"`
 	Content   diff.Part `json:"content,omitempty"`
 }
 
-// NewRun is a run that evaluates no policies.
+// NewRun returns a run without policies.
 func NewRun(here Cluster, version string, created time.Time) Run {
 	return Run{
 		Cluster: here, Version: version, Created: created, Documents: []Document{},
@@ -151,9 +144,9 @@ func NewRun(here Cluster, version string, created time.Time) Run {
 	}
 }
 
-// DocumentsOf returns the documents of a run for a file, and the digest of all of them. Those for which
-// installed holds are recorded by their digest alone. It is an error if the policies read a Secret from a
-// file: a plan cannot hold it, and without it the run cannot be repeated.
+// DocumentsOf returns the documents of a run for a file, and the digest of all. For installed documents only
+// the digest is recorded. It fails if the policies read a Secret from a file: a plan cannot hold it, and the
+// run cannot be repeated without it.
 func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([]Document, string, error) {
 	out := make([]Document, len(all))
 	for i, d := range all {
@@ -172,7 +165,7 @@ func DocumentsOf(all []engine.Document, installed func(engine.Document) bool) ([
 	return out, digestOfAll(out), nil
 }
 
-// digestOf returns the digest of an object without what a server adds.
+// digestOf returns the digest of an object without the server's fields.
 func digestOf(object map[string]any) (string, error) {
 	content := diff.WithoutBookkeeping(object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
@@ -191,7 +184,7 @@ func digestOf(object map[string]any) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// digestOfAll is over the documents in their order.
+// digestOfAll returns the digest of the documents in their order.
 func digestOfAll(all []Document) string {
 	h := sha256.New()
 	for _, d := range all {
@@ -201,14 +194,14 @@ func digestOfAll(all []Document) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// write adds strings so that no two lists of them give the same.
+// write adds strings so that different lists have different digests.
 func write(h hash.Hash, texts ...string) {
 	for _, t := range texts {
 		fmt.Fprintf(h, "%d:%s", len(t), t)
 	}
 }
 
-// Recorded are the documents that the file itself holds.
+// Recorded returns the documents in the file itself.
 func (r *Run) Recorded() []engine.Document {
 	var out []engine.Document
 	for _, d := range r.Documents {
@@ -223,8 +216,8 @@ func (d *Document) engine() engine.Document {
 	return engine.NewDocument(&unstructured.Unstructured{Object: d.Content}, d.Origin)
 }
 
-// Restore returns the documents of a run in their order, given what is installed in
-// the cluster now of the kinds that were read there. It is an error if that has changed.
+// Restore returns the documents of a run in their order, given the documents that are installed in the
+// cluster now. It fails if these have changed.
 func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 	here := map[engine.ObjectKey]engine.Document{}
 	for _, d := range installed {
@@ -271,10 +264,10 @@ func (r *Run) Restore(installed []engine.Document) ([]engine.Document, error) {
 	return out, nil
 }
 
-// DefaultMaxAge is how old a plan may be when it is applied.
+// DefaultMaxAge limits the age of a plan when it is applied.
 const DefaultMaxAge = 24 * time.Hour
 
-// clockSkew is how far the clock of another machine may be ahead.
+// clockSkew is the tolerance for the clock of another machine.
 const clockSkew = 5 * time.Minute
 
 // String names a cluster for people, on one line.
@@ -290,7 +283,7 @@ func (c Cluster) String() string {
 	return redact.EscapeLine(strings.Join(parts, ", "))
 }
 
-// same compares the identities that both know.
+// same compares the fields that both have.
 func (c Cluster) same(other Cluster) bool {
 	if c.UID != "" && other.UID != "" {
 		return c.UID == other.UID
@@ -306,9 +299,8 @@ func (r *Run) CheckCluster(here Cluster) error {
 	return nil
 }
 
-// Check returns an error if a recorded run may not be taken up here: on another cluster, by another version
-// of the program, which may evaluate differently, or too late: MaxAge is how old the run may be; 0 stands for
-// any age.
+// Check returns an error if a recorded run may not be continued: on another cluster, by another version of
+// the program, which may evaluate differently, or after maxAge; 0 stands for any age.
 func (r *Run) Check(here Cluster, version string, now time.Time, maxAge time.Duration) error {
 	if err := r.CheckCluster(here); err != nil {
 		return err
@@ -325,7 +317,7 @@ func (r *Run) Check(here Cluster, version string, now time.Time, maxAge time.Dur
 	return nil
 }
 
-// sameVersion reports whether two versions differ in their patch level at most.
+// sameVersion reports whether two versions differ at most in their patch level.
 func sameVersion(a, b string) bool {
 	x, errX := semver.ParseTolerant(a)
 	y, errY := semver.ParseTolerant(b)

@@ -19,8 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// applyConfiguration returns what to apply, or the first reason why server-side apply
-// cannot be used.
+// applyConfiguration returns the apply configuration, or the first reason against server-side apply.
 func (r *Request) applyConfiguration(types managedfields.TypeConverter) (map[string]any, Reason) {
 	if types == nil {
 		return nil, Reason{Kind: NoSchema}
@@ -42,10 +41,10 @@ type applier struct {
 	*Request
 	types      managedfields.TypeConverter
 	live, want *typed.TypedValue
-	// own are the fields of the manager's own Apply entry: an apply configuration that
-	// lacks any of them would remove them.
+	// own has the fields of the manager's own Apply entry: an apply configuration without one would remove
+	// it.
 	own *fieldpath.Set
-	// whole are the elements of an owned list that was atomic and is granular now.
+	// whole has the elements of an owned list that was atomic and is granular now.
 	whole *fieldpath.Set
 	body  *unstructured.Unstructured
 	typed *typed.TypedValue // body, typed
@@ -62,7 +61,7 @@ func (a *applier) typeObjects() Reason {
 	return Reason{}
 }
 
-// typeOf accepts duplicate list elements, since stored objects have them.
+// typeOf accepts duplicate list elements, which stored objects may have.
 func (a *applier) typeOf(object map[string]any) (*typed.TypedValue, error) {
 	return a.types.ObjectToTyped(&unstructured.Unstructured{Object: object}, typed.AllowDuplicates)
 }
@@ -122,8 +121,8 @@ func (a *applier) checkRemovals() Reason {
 	return Reason{}
 }
 
-// checkOwnVersion: paths of another API version do not resolve here, so what
-// they name would fall out of the apply configuration.
+// checkOwnVersion: paths of another API version do not resolve here, so their fields would be missing in the
+// apply configuration.
 func (a *applier) checkOwnVersion() Reason {
 	a.own = fieldpath.NewSet()
 	for _, e := range a.Live.GetManagedFields() {
@@ -177,9 +176,8 @@ func holdsElementOn(set, paths *fieldpath.Set) bool {
 	return holds
 }
 
-// extract cuts the body out of the wanted object: the changed leaves and those
-// that the manager's entry already holds, with the keys of the list elements
-// that they are in.
+// extract cuts the body out of the wanted object: the changed leaves and the leaves of the manager's entry,
+// with the keys of their list elements.
 func (a *applier) extract() Reason {
 	if own, err := typed.ReconcileFieldSetWithSchema(a.own, a.live); err != nil {
 		return Reason{Kind: InvalidLive}
@@ -206,9 +204,8 @@ func (a *applier) extract() Reason {
 	return Reason{}
 }
 
-// items returns what to extract, and from what. An owned leaf that has become a
-// map with entries of others is extracted as the empty map that is ours; an
-// owned list that has become granular is ours as a whole.
+// items returns the set to extract and its source. An owned leaf that has become a map with entries of others
+// is extracted as our empty map; an owned list that has become granular is ours as a whole.
 func (a *applier) items() (*typed.TypedValue, *fieldpath.Set, error) {
 	full, err := a.want.ToFieldSet()
 	if err != nil {
@@ -253,7 +250,7 @@ func leavesBelow(leaves *fieldpath.Set, root fieldpath.Path) *fieldpath.Set {
 	return out
 }
 
-// emptied is the object with an empty map at each of the paths.
+// emptied returns the object with an empty map at each path.
 func emptied(object map[string]any, paths []fieldpath.Path) map[string]any {
 	if len(paths) == 0 {
 		return object
@@ -269,8 +266,8 @@ func emptied(object map[string]any, paths []fieldpath.Path) map[string]any {
 	return object
 }
 
-// dropInvented removes the nulls that extraction puts where an owned field is
-// no more. Those inside list elements are found by the simulation.
+// dropInvented removes the nulls that extraction puts in place of missing owned fields. The simulation finds
+// those inside list elements.
 func dropInvented(body, want map[string]any) {
 	for k, v := range body {
 		wanted, ok := want[k]
@@ -285,9 +282,8 @@ func dropInvented(body, want map[string]any) {
 	}
 }
 
-// addressed returns the body with the identity and version of the object.
-// The uid keeps the server from creating the object again when it was deleted
-// meanwhile, which the resourceVersion alone does not.
+// addressed returns the body with the identity and version of the object. The uid keeps the server from
+// creating a deleted object again; a resourceVersion is not enough for that.
 func (a *applier) addressed() map[string]any {
 	body := maps.Clone(a.body.Object)
 	metadata := map[string]any{
@@ -339,8 +335,8 @@ func (a *applier) simulate() Reason {
 	return a.checkGain(owners[a.manager])
 }
 
-// managers returns the ownership as the server has it. The names of other entries
-// than our own contain their index, since a manager may have several.
+// managers returns the ownership in the server's form. The names of other entries contain their index, since
+// a manager may have several.
 func (a *applier) managers() (fieldpath.ManagedFields, error) {
 	managers := fieldpath.ManagedFields{}
 	for i, e := range a.Live.GetManagedFields() {
@@ -373,8 +369,7 @@ func (a *applier) checkGain(now fieldpath.VersionedSet) Reason {
 	return Reason{Kind: Overreach, Detail: brief(taken)}
 }
 
-// isIdentity reports whether a path is one of those that the server leaves out of
-// managedFields.
+// isIdentity reports whether the server leaves a path out of managedFields.
 func isIdentity(p fieldpath.Path) bool {
 	switch p.String() {
 	case ".apiVersion", ".kind", ".metadata", ".metadata.name", ".metadata.namespace":
@@ -383,8 +378,7 @@ func isIdentity(p fieldpath.Path) bool {
 	return false
 }
 
-// oneVersion is a merge.Converter between no versions at all: entries of other
-// versions are left as they are, since nothing here can convert.
+// oneVersion is a merge.Converter that converts nothing: entries of other versions stay as they are.
 type oneVersion fieldpath.APIVersion
 
 var errOtherVersion = errors.New("another API version")
@@ -398,8 +392,7 @@ func (v oneVersion) Convert(object *typed.TypedValue, to fieldpath.APIVersion) (
 
 func (v oneVersion) IsMissingVersionError(err error) bool { return errors.Is(err, errOtherVersion) }
 
-// IsListKey reports whether a path ends in a key field of the list element that
-// it leads through.
+// IsListKey reports whether a path ends in a key field of its list element.
 func IsListKey(p fieldpath.Path) bool {
 	n := len(p)
 	return n > 1 && p[n-2].Key != nil && p[n-1].FieldName != nil &&

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Class is one way in which the server's answer differs from what was wanted.
+// Class is a kind of difference between the server's response and the wanted object.
 type Class string
 
 // The classes, from harmless to harmful. Only the last three are shown to the user.
@@ -33,21 +33,20 @@ const (
 	Overridden Class = "overridden"
 	// Refused: the server ignored a part of the request.
 	Refused Class = "refused"
-	// Lost: something live that should have stayed is gone.
+	// Lost: a live field that should have stayed is missing.
 	Lost Class = "lost"
 )
 
 // Expected reports whether every server makes such a difference.
 func (c Class) Expected() bool { return c == Defaulted || c == Emptied || c == Normalised }
 
-// Finding is one field in which the answer differs.
+// Finding is a field that differs in the response.
 type Finding struct {
 	Class Class
 	Path  fieldpath.Path // list elements by index in the wanted object
 }
 
-// Difference lists in what an answer differs from the wanted object, in path order.
-// It is empty for an answer as predicted.
+// Difference lists the differences of a response from the wanted object, in path order.
 type Difference []Finding
 
 // Of returns the findings of some classes.
@@ -55,8 +54,7 @@ func (d Difference) Of(classes ...Class) Difference {
 	return slices.DeleteFunc(slices.Clone(d), func(f Finding) bool { return !slices.Contains(classes, f.Class) })
 }
 
-// Expected reports whether every server makes such differences, so that none is shown
-// to the user.
+// Expected reports whether every server makes such differences, which are then not shown.
 func (d Difference) Expected() bool { return len(d.Of(Overridden, Refused, Lost)) == 0 }
 
 // Paths returns the fields, without their values, for messages.
@@ -79,17 +77,16 @@ func (d Difference) Shown(path func(fieldpath.Path) fieldpath.Path) Difference {
 
 // Answer is the result of comparing a server's answer, to the dry run or the write.
 type Answer struct {
-	// Difference lists in what it differs from what was planned.
+	// Difference from the plan.
 	Difference Difference
-	// AsWanted reports that it does not differ at all.
+	// AsWanted is set if there is no difference.
 	AsWanted bool
-	// Unchanged reports that it is the live object: the write would do nothing, either
-	// because the server's form of what is wanted is already there or because the
-	// server keeps its value.
+	// Unchanged is set if the response is the live object: the write would change nothing, because the live
+	// object is the server's form of the wanted one, or because the server keeps its value.
 	Unchanged bool
 }
 
-// Classify compares the answer to a request with what was live and what was planned.
+// Classify compares the response to a request with the live object and the plan.
 func Classify(plan Request, answer *unstructured.Unstructured) Answer {
 	got := diff.WithoutBookkeeping(answer.Object)
 	out := Answer{AsWanted: equal(plan.Want.Object, got)}
@@ -109,7 +106,7 @@ func Classify(plan Request, answer *unstructured.Unstructured) Answer {
 
 func (r *Request) builtIn() bool { return diff.BuiltIn(r.Live.GroupVersionKind().Group) }
 
-// classOf classifies one edit from the wanted object to the answer.
+// classOf classifies one edit from the wanted object to the response.
 func (r *Request) classOf(e diff.Edit) Class {
 	wanted, _ := diff.Lookup(r.Want.Object, e.Path)
 	switch {
@@ -169,7 +166,7 @@ func sameMeaning(ours, server any) bool {
 		alike(want, got, base64.StdEncoding.DecodeString, bytes.Equal)
 }
 
-// alike reports whether two strings are written forms of the same value.
+// alike reports whether two strings are forms of the same value.
 func alike[T any](a, b string, parse func(string) (T, error), same func(x, y T) bool) bool {
 	x, errX := parse(a)
 	y, errY := parse(b)
@@ -187,11 +184,11 @@ func roundTrip(object map[string]any) (map[string]any, error) {
 	return copied, err
 }
 
-// equal compares values as a server has them.
+// equal compares values in the server's form.
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// checkIdentity returns an error unless both are the same object. A missing uid is put
-// back by restoreServerOwned; a different one is another object.
+// checkIdentity returns an error unless both are the same object. A missing uid is accepted, and restored by
+// restoreServerOwned.
 func checkIdentity(live, after *unstructured.Unstructured) error {
 	for _, f := range []struct{ field, from, to string }{
 		{"apiVersion", live.GetAPIVersion(), after.GetAPIVersion()},
@@ -209,7 +206,7 @@ func checkIdentity(live, after *unstructured.Unstructured) error {
 	return nil
 }
 
-// restoreServerOwned puts back what only the server may set.
+// restoreServerOwned restores the fields that only the server may set.
 func restoreServerOwned(want, live map[string]any) {
 	from, _ := live["metadata"].(map[string]any)
 	to, ok := want["metadata"].(map[string]any)

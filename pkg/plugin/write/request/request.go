@@ -1,15 +1,13 @@
 // Package request plans the one request that makes a change: the smallest apply
 // configuration, or a guarded JSON patch for what server-side apply cannot express.
 //
-// It guesses nothing. An apply configuration is sent only if structured-merge-diff,
-// the server's own merge, run here with the object's real managedFields, results in
-// exactly the wanted object and takes no more than the changed fields. Everything
-// else, removals above all, becomes a JSON patch that fails if the object is no
-// longer the one that was read.
+// It guesses nothing. An apply configuration is sent only if structured-merge-diff, the server's own merge,
+// run here with the object's real managedFields, results in exactly the wanted object and takes no more than
+// the changed fields. Everything else, mainly removals, becomes a JSON patch that fails if the object has
+// changed since it was read.
 //
-// Both kinds of request are first sent as a dry run. Classify says in which way the
-// server's answer differs from what was wanted, and Takeovers who would lose the
-// ownership of which fields.
+// Both kinds of request are first sent as a dry run. Classify tells the differences of the server's response
+// from the wanted object, and Takeovers the managers that would lose fields.
 //
 // A change is compared here once more than in the evaluation that found it, since
 // the fields that engine/diff names for people and files fit no request:
@@ -33,27 +31,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Input is one change of one object, as one endpoint of the server sees it.
+// Input is a change of an object at one endpoint of the server.
 type Input struct {
-	// Live is the object as the server answered it just now, managedFields
-	// included: planning on a printed or cached copy loses data.
+	// Live is the present object with its managedFields: planning on a printed or cached copy loses data.
 	Live *unstructured.Unstructured
-	// After is the object as it should be. It may be Live itself.
+	// After is the wanted object. It may be Live itself.
 	After *unstructured.Unstructured
 	// Subresource is the endpoint to write to: "" for the object itself,
 	// "status" or "scale".
 	Subresource string
 	// Manager is the field manager of the request.
 	Manager string
-	// Types knows the schema of the object's group and version; nil where there
-	// is none.
+	// Types has the schema of the object's group and version; nil if there is none.
 	Types managedfields.TypeConverter
 }
 
 // Method is the kind of request.
 type Method string
 
-// The methods. None is that of a change that needs no request.
+// The methods; None if no request is needed.
 const (
 	None      Method = "none"
 	Apply     Method = "apply"
@@ -65,26 +61,24 @@ type Request struct {
 	Method Method
 	// Reason is why the request is not a server-side apply; zero if it is one.
 	Reason Reason
-	// Body is what to send; Apply is sent with force, since who loses fields is read
-	// from the answer to the dry run (Takeovers) and not from the server's conflicts.
+	// Body to send. Apply is sent with force, since the response to the dry run (Takeovers), and not the
+	// server's conflicts, shows the managers that lose fields.
 	Body []byte
-	// Live and Want are what was read and what the answer is expected to be:
-	// Want is the normalised After without managedFields, resourceVersion and
-	// generation.
+	// Live is the object that was read, and Want the expected response: the normalised After without
+	// managedFields, resourceVersion and generation.
 	Live, Want *unstructured.Unstructured
-	// Changed holds the fields that are added or get another value, Removed those
-	// that go. List elements are named by key where the schema is known, by index
-	// elsewhere.
+	// Changed holds the fields that are added or get another value, Removed the removed ones. List elements
+	// are named by key if the schema is known, otherwise by index.
 	Changed, Removed *fieldpath.Set
 
 	manager, subresource string
-	was                  map[string]any // Live, normalised as Want is
+	was                  map[string]any // Live, normalised like Want
 }
 
-// ReasonKind is why a change is not written by server-side apply.
+// ReasonKind is a reason against server-side apply.
 type ReasonKind string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order of the checks.
 const (
 	NoSchema       ReasonKind = "no schema"
 	InvalidLive    ReasonKind = "live object does not fit its schema"
@@ -99,11 +93,11 @@ const (
 	Overreach      ReasonKind = "apply would take more fields"
 	ApplyRefused   ReasonKind = "server cannot apply"
 	ApplyLoses     ReasonKind = "apply would lose data"
-	// Ownership: the manager of the request is not to own the fields afterwards.
+	// Ownership: the manager of the request must not own the fields afterwards.
 	Ownership ReasonKind = "apply would keep the fields"
 )
 
-// Reason is why a change is not written by server-side apply. The zero Reason is none.
+// Reason is the reason why a change is not written by server-side apply; zero if it is.
 type Reason struct {
 	Kind ReasonKind
 	// Detail names fields or managers; it never holds values.
@@ -128,8 +122,8 @@ const maxOperations = 10_000
 // and leaves nothing that other owners would conflict with, otherwise a guarded JSON
 // patch.
 //
-// It is an error if the change would make the object another one, if the live object lacks the fields that
-// guard a request, or if a JSON patch needs more operations than the server takes.
+// It fails if the change alters the identity of the object, if the live object lacks the fields that guard a
+// request, or if a JSON patch needs more operations than the server takes.
 func Plan(in Input) (Request, error) {
 	r, err := newRequest(in)
 	if err != nil || r.Method == None {
@@ -181,9 +175,8 @@ func newRequest(in Input) (Request, error) {
 	return r, checkGuards(in.Live)
 }
 
-// jsonPatch finishes a request as a JSON patch. The first operation is the
-// guard: a stale resourceVersion is answered with 409, whereas a failing `test`
-// would be a 422 without a reason.
+// jsonPatch finishes a request as a JSON patch. The first operation is the guard: a stale resourceVersion
+// fails with 409, whereas a failing `test` would be a 422 without a reason.
 func (r Request) jsonPatch(why Reason) (Request, error) {
 	edits := diff.Edits(r.was, r.Want.Object)
 	if len(edits) >= maxOperations {
@@ -237,12 +230,10 @@ func checkGuards(live *unstructured.Unstructured) error {
 	return nil
 }
 
-// StatusSubresource is the endpoint to which the fields below .status are written,
-// for kinds that have it.
+// StatusSubresource is the endpoint for the fields below .status, if a kind has it.
 const StatusSubresource = "status"
 
-// EndpointOf returns the subresource to which a field of such a kind is written:
-// StatusSubresource, or "" for the object itself.
+// EndpointOf returns the endpoint for a field of such a kind: StatusSubresource, or "" for the object itself.
 func EndpointOf(field fieldpath.Path) string {
 	if name := field[0].FieldName; name != nil && *name == "status" {
 		return StatusSubresource
@@ -250,10 +241,9 @@ func EndpointOf(field fieldpath.Path) string {
 	return ""
 }
 
-// SplitStatus divides a change of an object whose kind has a /status endpoint: a
-// server ignores each part at the endpoint of the other. Object is what is wanted of
-// the object itself, with its live status; status is the live object with the status
-// that is wanted, and nil if the change does not touch it.
+// SplitStatus divides a change of an object whose kind has a /status endpoint: a server ignores each part at
+// the endpoint of the other. Object is the wanted object with its live status; status is the live object with
+// the wanted status, and nil if the change does not touch it.
 func SplitStatus(live, after *unstructured.Unstructured) (object, status *unstructured.Unstructured) {
 	if diff.Same(live.Object["status"], after.Object["status"]) {
 		return after, nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Takeover is what one entry of managedFields would lose by a write.
+// Takeover has the fields that an entry of managedFields would lose by a write.
 type Takeover struct {
 	Manager     string
 	Operation   metav1.ManagedFieldsOperationType
@@ -29,7 +29,7 @@ func (t Takeover) String() string {
 	return fmt.Sprintf("%s: %s", t.Owner(), strings.Join(names, ", "))
 }
 
-// Shown returns the same with the fields as a function shows them.
+// Shown returns the takeover with its fields formatted by a function.
 func (t Takeover) Shown(path func(fieldpath.Path) fieldpath.Path) Takeover {
 	fields := fieldpath.NewSet()
 	for p := range t.Fields.Leaves().All() {
@@ -47,33 +47,32 @@ func (t Takeover) Owner() string {
 	return fmt.Sprintf("%s (%s)", t.Manager, t.Operation)
 }
 
-// Verdict is what to do about a takeover.
+// Verdict is the reaction to a takeover.
 type Verdict string
 
-// The verdicts. Most values were set once, by hand or when the object was created,
-// and no one will set them back: a conflict about those would be noise.
+// The verdicts. Most values were set once, by hand or on creation, and nobody will set them back: a conflict
+// about them would be noise.
 const (
 	// Silent: no one will set the fields back.
 	Silent Verdict = "silent"
-	// Shown: continue, and show who had set them.
+	// Shown: continue, and show the managers.
 	Shown Verdict = "shown"
-	// Contested: the owner applies its whole intent again and again, or is a
-	// controller. It will set the fields back or fail, so that only the user can decide.
+	// Contested: the owner applies its whole intent repeatedly, or is a controller. It will set the fields
+	// back or fail, so only the user can decide.
 	Contested Verdict = "contested"
 )
 
-// beforeFirstApply is the manager to which the server attributes what an object
-// without managedFields had when something was first applied to it.
+// beforeFirstApply is the manager to which the server attributes the fields of an object without
+// managedFields before its first apply.
 const beforeFirstApply = "before-first-apply"
 
-// Owner is an entry of managedFields, without Fields, but with what the server records of them: reading them
-// as a set takes longer than most rules do.
+// Owner is an entry of managedFields with unparsed fields: parsing them takes longer than most rules.
 type Owner struct {
 	Takeover
 	FieldsV1 map[string]any
 }
 
-// Set reads the fields; what cannot be read is left out.
+// Set parses the fields, without unreadable ones.
 func (o *Owner) Set() *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if text, err := json.Marshal(o.FieldsV1); err != nil || set.FromJSON(bytes.NewReader(text)) != nil {
@@ -82,8 +81,8 @@ func (o *Owner) Set() *fieldpath.Set {
 	return set
 }
 
-// Owners returns who owns which fields of an object and applies them, or would notice a write by us, with the
-// verdict on one to all of them. What cannot be read is left out.
+// Owners returns the managers that apply fields of an object, or would notice our write, each with the
+// verdict on a takeover of all its fields. It leaves out unreadable entries.
 func Owners(live *unstructured.Unstructured, us string) []Owner {
 	var out []Owner
 	entries, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
@@ -118,9 +117,9 @@ func verdict(manager, us string, op metav1.ManagedFieldsOperationType, subresour
 	return Shown
 }
 
-// Takeovers reads from the answer to a dry run who loses which fields, in the order of
-// the live object's managedFields. They are the server's conflicts of an apply, and the
-// same for a JSON patch, which never conflicts.
+// Takeovers returns the fields that managers lose according to the response to a dry run, in the order of the
+// live object's managedFields. They are the server's conflicts of an apply, also for a JSON patch, which
+// never conflicts.
 //
 // For an object without managedFields nothing is known.
 func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, error) {
@@ -141,7 +140,7 @@ func Takeovers(plan Request, answer *unstructured.Unstructured) ([]Takeover, err
 	})
 }
 
-// takeovers are what the entries of the live object lose of their fields.
+// takeovers returns the fields that the entries of the live object lose.
 func (r *Request) takeovers(lost func(metav1.ManagedFieldsEntry, *fieldpath.Set) (*fieldpath.Set,
 	error),
 ) ([]Takeover, error) {
@@ -176,9 +175,8 @@ func (r *Request) writesInto(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == r.manager && e.Operation == operation && e.Subresource == r.subresource
 }
 
-// ForecastTakeovers predicts the takeovers without an answer of the server, from the
-// fields of the request. It may miss what the server's defaulting and admission would
-// take.
+// ForecastTakeovers predicts the takeovers from the fields of the request, without a dry run. It may miss
+// takeovers by the server's defaulting and admission.
 func ForecastTakeovers(plan Request) ([]Takeover, error) {
 	touched := plan.Changed.Union(plan.Removed)
 	return plan.takeovers(func(_ metav1.ManagedFieldsEntry, fields *fieldpath.Set) (*fieldpath.Set, error) {
@@ -195,7 +193,7 @@ func FieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, set.FromJSON(e.FieldsV1.GetRawReader())
 }
 
-// Below returns what a set has below a path, by the rest of the paths.
+// Below returns the part of a set below a path, with paths relative to it.
 func Below(set *fieldpath.Set, p fieldpath.Path) *fieldpath.Set {
 	for _, e := range p {
 		set = set.WithPrefix(e)
