@@ -300,8 +300,9 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 		return objectOf(now)
 	})
 	for i := range c.Shown.Steps {
-		if len(c.Shown.Steps[i].Fields) > 0 {
-			c.Shown.Steps[i].Fields = c.Shown.Fields
+		s := &c.Shown.Steps[i]
+		if s.Err = c.Steps[i].Err; len(s.Fields) > 0 { // which quotes no values
+			s.Fields = c.Shown.Fields
 		}
 	}
 }
