@@ -19,7 +19,7 @@ const (
 	New
 )
 
-// Sides are both, in order.
+// Sides returns both sides in order.
 func Sides() [2]Side { return [2]Side{Old, New} }
 
 // String returns "old" or "new".
@@ -27,45 +27,44 @@ func (s Side) String() string { return [2]string{"old", "new"}[s] }
 
 // Options tune a comparison.
 type Options struct {
-	// Workers are those of evaluation.Options.
+	// Workers is as in evaluation.Options.
 	Workers int
-	// Scope is that of evaluation.Options.
+	// Scope is as in evaluation.Options.
 	Scope *engine.Scope
 	// Request is simulated for each object. Its operation is taken from Operations.
 	Request engine.Request
-	// Operations are the requests in which the sides are compared; none stands for UPDATE.
+	// Operations are the operations to compare; the default is UPDATE.
 	Operations []engine.Operation
-	// Expand is that of evaluation.Options.
+	// Expand is as in evaluation.Options.
 	Expand bool
-	// ShowSecrets leaves what was made of Secrets in the reasons why rules were held back.
+	// ShowSecrets keeps values derived from Secrets in the reasons why rules were held back.
 	ShowSecrets bool
 
-	requests bool // the objects are those of requests to subresources
+	requests bool // the objects are in subresource requests
 }
 
-// Comparison is a comparison of two compiled sides.
+// Comparison compares two compiled sides.
 type Comparison struct {
-	lanes      []*lane // by operation, the old side before the new one
+	lanes      []*lane // by operation, the old side first
 	selections []engine.Selection
 	rules      [2][]engine.RuleRef
 
-	// What a comparison of one object is made of.
+	// The state of a comparison of one object.
 	sides      [2][]engine.Program
 	world      *engine.World
 	options    Options
 	propagates bool
 }
 
-// lane is the evaluation of one side for one operation.
+// lane evaluates one side for one operation.
 type lane struct {
 	side       Side
 	operation  engine.Operation
-	user       engine.UserInfo // who makes a request that does not say it
+	user       engine.UserInfo // the user of requests without one
 	evaluation *evaluation.Evaluation
 }
 
-// NewComparison returns a comparison of two sides, each a set of programs in admission order,
-// that ask one world.
+// NewComparison compares two sides, each a set of programs in admission order, in one world.
 func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Comparison {
 	if len(o.Operations) == 0 {
 		o.Operations = []engine.Operation{engine.OperationUpdate}
@@ -94,7 +93,7 @@ func NewComparison(sides [2][]engine.Program, w *engine.World, o Options) *Compa
 	return c
 }
 
-// Unreadable lists what the sources could not read, and what rules lacked, each once.
+// Unreadable lists the sources and references that could not be read, each once.
 func (c *Comparison) Unreadable() []*engine.UnreadableError {
 	var out []*engine.UnreadableError
 	for _, l := range c.lanes {
@@ -107,8 +106,8 @@ func (c *Comparison) Unreadable() []*engine.UnreadableError {
 	return out
 }
 
-// Prepare lets the triggers among a source leave their effects; see evaluation.Evaluation. It
-// reads nothing where no rule changes other objects than it matches.
+// Prepare records the effects of the triggers in a source; see evaluation.Evaluation. It reads nothing if no
+// rule mutates objects other than its trigger.
 func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	for _, l := range c.lanes {
 		if err := l.evaluation.Prepare(ctx,
@@ -121,11 +120,10 @@ func (c *Comparison) Prepare(ctx context.Context, src engine.Source) error {
 	return nil
 }
 
-// Object compares the sides on one object that need not be there, in a world of its own: on what becomes of
-// it, and, where a rule changes other objects because of it, of these. Of several results it is the worst,
-// and of those one that is changed.
+// Object compares the sides on one object, which need not exist, in its own world. It also compares the other
+// objects that rules change because of it, and returns the worst result, preferring a changed object.
 //
-// A request that has an operation is compared as that.
+// A request with an operation is compared for that operation.
 func (c *Comparison) Object(ctx context.Context, w *engine.World, t engine.Target) (*Result, error) {
 	o, operation := c.options, t.Request.Operation
 	o.requests = t.Key.Subresource != ""
@@ -158,7 +156,6 @@ func (c *Comparison) worst(ctx context.Context, t engine.Target) (worst *Result,
 	return worst, err
 }
 
-// alone is a source, and a page, of one object.
 type alone struct{ target engine.Target }
 
 // Pages implements engine.Source.
@@ -172,7 +169,6 @@ func (a alone) Len() int { return 1 }
 // Target implements engine.Page.
 func (a alone) Target(int) (engine.Target, error) { return a.target, nil }
 
-// evaluated compares the sides on an object.
 func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, error) {
 	changes := make([]*engine.Change, len(c.lanes))
 	for i, l := range c.lanes {
@@ -184,7 +180,7 @@ func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, e
 	return c.judge(ctx, changes), nil
 }
 
-// target returns an object in the request of the lane.
+// target returns the object with the request of the lane.
 func (l *lane) target(t engine.Target) engine.Target {
 	if t.Written == nil { // a variant
 		t.Written, t.Object = t.Object, openapi.AsStored(t.Object)

@@ -8,9 +8,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Run compares the sides on every object of a source, and then on those that a rule changes without
-// the source having them. It reads the source once, and emits a Result for each object as soon as all
-// lanes are done with its page. The error of emit ends the run.
+// Run compares the sides on every object of a source, and then on objects that rules change but the source
+// lacks. It reads the source once, and emits each Result as soon as all lanes are done with its page. An
+// error of emit ends the run.
 func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Result) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,8 +37,7 @@ func (c *Comparison) Run(ctx context.Context, src engine.Source, emit func(*Resu
 	return c.finish(runners, m)
 }
 
-// finish lets the lanes go on to the objects that the source did not have, one after the other in turn, so
-// that few of them are held.
+// finish advances the lanes in turn through the objects that the source lacks, so that few results are held.
 func (c *Comparison) finish(runners []*runner, m *merger) error {
 	for _, r := range runners {
 		r.ended = true
@@ -62,17 +61,17 @@ func (c *Comparison) finish(runners []*runner, m *merger) error {
 	return m.flush(true)
 }
 
-// runner is the run of a lane, which is suspended where it wants another page of the source or has a result.
+// runner is a lane's run, suspended whenever it needs a page or has a result.
 type runner struct {
 	lane  *lane
 	pull  func() (event, bool)
 	stop  func()
 	page  engine.Page
-	err   error // of the source, in place of a page
+	err   error // of the source, instead of a page
 	ended bool  // the source has no more pages
 }
 
-// event is why a run is suspended: for a page, with a change, or with the error that ends it.
+// event suspends a run: it needs a page, has a change, or ends with an error.
 type event struct {
 	change *engine.Change
 	wants  bool
@@ -95,7 +94,6 @@ func start(ctx context.Context, l *lane) *runner {
 	return r
 }
 
-// fedSource has the pages that a runner is given.
 type fedSource struct {
 	runner *runner
 	yield  func(event) bool
@@ -116,7 +114,7 @@ func (s fedSource) Pages(context.Context, []engine.Selection) iter.Seq2[engine.P
 	}
 }
 
-// next returns the next change of a run whose source has ended; nil where there is none.
+// next returns the next change of a run whose source has ended, or nil.
 func (r *runner) next() (*engine.Change, error) {
 	for {
 		e, ok := r.pull()
@@ -126,7 +124,7 @@ func (r *runner) next() (*engine.Change, error) {
 	}
 }
 
-// advance resumes a run until it wants a page, and takes what comes of the one before.
+// advance resumes a run until it needs a page, and takes the changes of the previous page.
 func (r *runner) advance(take func(*engine.Change)) error {
 	for {
 		e, ok := r.pull()
@@ -141,10 +139,10 @@ func (r *runner) advance(take func(*engine.Change)) error {
 	}
 }
 
-// merger joins what the lanes found about the same objects, in the order of the first that found it.
+// merger joins the lanes' changes by object, in the order of the first lane that reports each.
 type merger struct {
 	comparison *Comparison
-	ctx        context.Context // of one run
+	ctx        context.Context // of a single run
 	emit       func(*Result) error
 	order      []engine.ObjectKey
 	held       map[engine.ObjectKey][]*engine.Change // by lane
@@ -162,7 +160,7 @@ func (m *merger) add(lane int, c *engine.Change) {
 	m.held[key][lane] = c
 }
 
-// flush emits what is held: all, or what all lanes have reported.
+// flush emits the held changes: all of them, or those that every lane has reported.
 func (m *merger) flush(all bool) error {
 	var waiting []engine.ObjectKey
 	for _, key := range m.order {

@@ -15,18 +15,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// Verdict is what the comparison of an object comes to.
+// Verdict is the result of comparing an object.
 type Verdict string
 
 // The verdicts, from the best to the worst.
 const (
-	Same           Verdict = "same"             // the object comes out as the same
-	Differs        Verdict = "differs"          // both sides change it, to something else
+	Same           Verdict = "same"             // the resulting objects are equivalent
+	Differs        Verdict = "differs"          // both sides change it, with different results
 	OnlyOldChanges Verdict = "only-old-changes" // only the old side changes it
 	OnlyNewChanges Verdict = "only-new-changes"
-	OnlyOldDenies  Verdict = "only-old-denies" // only on the old side admission refuses it
+	OnlyOldDenies  Verdict = "only-old-denies" // admission rejects it on the old side only
 	OnlyNewDenies  Verdict = "only-new-denies"
-	NotComparable  Verdict = "not-comparable" // what a side makes of it is not known
+	NotComparable  Verdict = "not-comparable" // the result of a side is unknown
 )
 
 // Verdicts lists the verdicts, the worst last.
@@ -34,65 +34,62 @@ func Verdicts() []Verdict {
 	return []Verdict{Same, Differs, OnlyOldChanges, OnlyNewChanges, OnlyOldDenies, OnlyNewDenies, NotComparable}
 }
 
-// Differs reports whether the verdict is that the two sides do not do the same.
+// Differs reports whether the sides behave differently.
 func (v Verdict) Differs() bool { return v != Same && v != NotComparable }
 
 func (v Verdict) worse(than Verdict) bool {
 	return slices.Index(Verdicts(), v) > slices.Index(Verdicts(), than)
 }
 
-// Result is what the comparison of one object found.
+// Result is the comparison of one object.
 type Result struct {
 	Subject engine.ObjectKey
 	Target  engine.Target
-	// Verdict is the worst of those of the operations, and Operations are the requests that have it.
+	// Verdict is the worst of all operations, and Operations are the operations with this verdict.
 	Verdict    Verdict
 	Operations []engine.Operation
-	// Everywhere reports whether these are all requests that were compared.
+	// Everywhere reports whether Operations are all operations that were compared.
 	Everywhere bool
-	// Changes are what the sides make of the object in the first of the Operations.
+	// Changes are the changes of both sides in the first of the Operations.
 	Changes [2]*engine.Change
-	// Fields are those in which the two results differ, in path order. Where the verdict is
-	// NotComparable there are none.
+	// Fields are the differing fields in path order; empty if the verdict is NotComparable.
 	Fields []Field
-	// Alike are differences that are none to a server: the places of elements that have keys.
+	// Alike are differences without meaning to a server: the order of keyed list elements.
 	Alike []engine.FieldChange
-	// Reordered reports that one of these is the place of an init container: they start in their order.
+	// Reordered reports that Alike has a reordered init container: these start in order.
 	Reordered bool
-	// Variant is set for an object that is not there.
+	// Variant is set for an object that was derived.
 	Variant *Variant
-	// Failed reports that a rule fails on the object in one of the requests that were compared, and so
-	// changes nothing, as it does on a server.
+	// Failed reports that a rule fails on the object in one of the compared requests. It then changes nothing,
+	// as on a server.
 	Failed bool
 
 	lanes []*engine.Change // of all operations, for the Tally
 }
 
-// Variant says of a Result that its object is derived from the policies: the smallest that shows what the
-// Result says.
+// Variant describes the derived object of a Result: the smallest that shows the same result.
 type Variant struct {
-	Count  int      // of the variants on which the sides differ alike
-	Kinds  []string // of these, as in "apps/Deployment"
+	Count  int      // of the variants with the same difference
+	Kinds  []string // of these variants, as in "apps/Deployment"
 	Object *unstructured.Unstructured
-	// Request says what the request for it is, where that is not what any request is: its user, and whether
-	// it is a dry run.
+	// Request has the particulars of the request for it: its user, and whether it is a dry run.
 	Request engine.Request
-	// Beside are other objects that are there with it: its Namespace where its labels or annotations matter,
-	// and what the rules change or read.
+	// Beside are the other objects that exist with it: its Namespace if its labels or annotations matter, and
+	// the objects that the rules change or read.
 	Beside []*unstructured.Unstructured
-	// Missing names the objects that the rules ask for, and that are not there.
+	// Missing names the objects that the rules ask for and that do not exist.
 	Missing []string
 }
 
-// Objects are all objects of the variant, the one that it is about last.
+// Objects returns all objects of the variant, its subject last.
 func (v *Variant) Objects() []*unstructured.Unstructured {
 	return append(slices.Clone(v.Beside), v.Object)
 }
 
-// Field is a field that differs: From is what the old side makes of it, To what the new one does.
+// Field is a differing field: From is the value of the old side, To of the new side.
 type Field struct {
 	engine.FieldChange
-	// Rules are the rules that wrote the field last; zero for a side that left it alone.
+	// Rules are the last rules that wrote the field; zero for a side that did not write it.
 	Rules [2]engine.RuleRef
 }
 
@@ -101,8 +98,7 @@ func (r *Result) Changed() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Changed() })
 }
 
-// Steps calls f with each step of a side, in any of the requests: as it may be shown, or with showSecrets as
-// it is.
+// Steps calls f with each step of a side in any of the requests: redacted, unless showSecrets is set.
 func (r *Result) Steps(showSecrets bool, f func(Side, *engine.Step)) {
 	for i, lane := range r.lanes {
 		if !showSecrets {
@@ -114,29 +110,29 @@ func (r *Result) Steps(showSecrets bool, f func(Side, *engine.Step)) {
 	}
 }
 
-// DependsOnSecret reports whether what a side does may depend on the value of a Secret, or hold one.
+// DependsOnSecret reports whether the result of a side may depend on or contain the value of a Secret.
 func (r *Result) DependsOnSecret() bool {
 	return slices.ContainsFunc(r.lanes, func(c *engine.Change) bool { return c.Shown != nil })
 }
 
-// Difference returns the result as a change from what the old side makes of the object to what the
-// new one makes of it, for printers. Its steps are the ones that failed, were denied or are unsupported.
+// Difference returns the result, for printers, as a change from the old side's object to the new side's. Its
+// steps are those that failed, were denied or are unsupported.
 func (r *Result) Difference() *engine.Change {
 	out := difference(r, r.Changes)
 	if r.Changes[Old].Shown == nil && r.Changes[New].Shown == nil && !engine.IsSecret(out.Before) {
 		return out
 	}
 	out.Shown = difference(r, [2]*engine.Change{r.Changes[Old].ToShow(), r.Changes[New].ToShow()})
-	// of a side that leaves a Secret as it is
+	// a side may leave a Secret unchanged
 	out.Shown.Before, out.Shown.After = engine.HideObject(out.Shown.Before), engine.HideObject(out.Shown.After)
 	out.Shown.Target.Object = out.Shown.Before
-	if len(out.Fields) > 0 { // a target that is not there has no states
+	if len(out.Fields) > 0 { // a missing target has no states
 		evaluation.ShowFields(out, out.Shown)
 	}
 	return out
 }
 
-// ToShow returns the result as it may be shown, and its Difference.
+// ToShow returns the redacted result and its Difference.
 func (r *Result) ToShow() (*Result, *engine.Change) {
 	c := r.Difference()
 	if c.Shown == nil {
@@ -158,8 +154,7 @@ func (r *Result) ToShow() (*Result, *engine.Change) {
 	return &out, c.Shown
 }
 
-// once leaves out the fields of which nothing else may be shown than of one before: how many there are says
-// which they are.
+// once removes fields that are redacted like an earlier one: their number would identify them.
 func once(fields []Field) []Field {
 	var out []Field
 	for _, f := range fields {
@@ -200,7 +195,7 @@ func difference(r *Result, sides [2]*engine.Change) *engine.Change {
 	return out
 }
 
-// judge compares what the lanes made of one object. Lanes that did not meet it leave it as it is.
+// judge compares the changes of one object. A lane without one leaves it unchanged.
 func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result {
 	complete(lanes)
 	var out *Result
@@ -219,7 +214,7 @@ func (c *Comparison) judge(ctx context.Context, lanes []*engine.Change) *Result 
 	return out
 }
 
-// complete fills in lanes that did not meet the object.
+// complete fills in lanes without a change of the object.
 func complete(lanes []*engine.Change) {
 	known := lanes[slices.IndexFunc(lanes, func(c *engine.Change) bool { return c != nil })]
 	for i := range lanes {
@@ -262,20 +257,19 @@ func (c *Comparison) judgeOne(ctx context.Context, sides [2]*engine.Change) *Res
 	return out
 }
 
-// failed reports whether a rule fails on an object.
 func failed(c *engine.Change) bool {
 	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Outcome == engine.Failed })
 }
 
-// unknown reports whether the result of a side is not known: a rule is not supported, or failed for a reason
-// of this run. One that fails of itself changes nothing, on a server as here.
+// unknown reports whether a side's result is unknown: a rule is unsupported, or failed for a reason of this
+// run. A rule that fails by itself changes nothing, here as on a server.
 func unknown(c *engine.Change) bool {
 	return slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
 		return s.Outcome == engine.Unsupported || s.Outcome == engine.Failed && ofThisRun(s.Err)
 	})
 }
 
-// ofThisRun reports whether an error is one that the server would not have.
+// ofThisRun reports whether the server would not have the error.
 func ofThisRun(err error) bool {
 	var unreadable *engine.UnreadableError
 	var unanswered *engine.UnansweredError
@@ -284,7 +278,7 @@ func ofThisRun(err error) bool {
 		errors.As(err, &user)
 }
 
-// addFields adds the fields in which the two results differ to a server.
+// addFields adds the fields that differ to a server.
 func (c *Comparison) addFields(ctx context.Context, r *Result) {
 	sides := r.Changes
 	states := [2]*unstructured.Unstructured{sides[Old].After, sides[New].After}
@@ -304,7 +298,7 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 		}
 		if f.Kind == engine.Moved &&
 			!(inList(f.Path, "env") && !slices.Equal(references(contents[Old]), references(contents[New]))) {
-			// which are started one after the other
+			// init containers start in list order
 			r.Alike, r.Reordered = append(r.Alike, f), r.Reordered || inList(f.Path, "initContainers")
 			continue
 		}
@@ -315,24 +309,22 @@ func (c *Comparison) addFields(ctx context.Context, r *Result) {
 	}
 }
 
-// dropped reports whether a server leaves a field as it was, whatever a request to the subresource has for
-// it.
+// dropped reports whether a server ignores the field in a request to the subresource.
 func dropped(subject engine.ObjectKey, p fieldpath.Path) bool {
 	containers := fieldpath.MakePathOrDie("spec", "ephemeralContainers")
 	return subject.Subresource == "ephemeralcontainers" &&
 		(len(p) < len(containers) || !p[:len(containers)].Equals(containers))
 }
 
-// inList reports whether a path is that of an element of a list of a name.
+// inList reports whether a path leads to an element of the named list.
 func inList(p fieldpath.Path, name string) bool {
 	return len(p) > 1 && p[len(p)-2].FieldName != nil && *p[len(p)-2].FieldName == name
 }
 
-// reference matches a reference in the value of an environment variable.
 var reference = regexp.MustCompile(`\$\(([^)]+)\)`)
 
-// references lists what the environment variables of containers have references to: a variable that stands
-// before. The kubelet leaves others as they are.
+// references lists the references of environment variables to preceding ones. The kubelet leaves other
+// references as they are.
 func references(v any) []string {
 	var out []string
 	switch v := v.(type) {
@@ -361,7 +353,7 @@ func references(v any) []string {
 	return out
 }
 
-// writerOf is the rule of a change that wrote a field, what holds it, or a part of it, last.
+// writerOf returns the rule that last wrote a field, its parent, or a part of it.
 func writerOf(c *engine.Change, p fieldpath.Path) (rule engine.RuleRef) {
 	for i := range c.Fields {
 		own := c.Fields[i].Path

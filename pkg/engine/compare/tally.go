@@ -12,18 +12,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/evaluation"
 )
 
-// Counts are those of the objects of a comparison.
+// Counts counts the objects of a comparison.
 type Counts struct {
 	Objects  int // compared
-	Changed  int // objects that a side changes
-	Expanded int // those of the objects that are not there, and that controllers would create
+	Changed  int // objects changed by a side
+	Expanded int // derived objects, as controllers would create them
 	Verdicts map[Verdict]int
-	// Reordered and Failed count the objects that are the same but for the order of init containers, or
-	// because a rule fails on them.
+	// Reordered and Failed count equivalent objects whose init containers are reordered, or on which a rule
+	// fails.
 	Reordered, Failed int
 }
 
-// Differing counts the objects on which the sides do not do the same.
+// Differing counts the objects on which the sides behave differently.
 func (c *Counts) Differing() int {
 	n := 0
 	for verdict, count := range c.Verdicts {
@@ -34,43 +34,41 @@ func (c *Counts) Differing() int {
 	return n
 }
 
-// Tally counts what a comparison found. It is used by one goroutine at a time.
+// Tally counts the results of a comparison. It is not safe for concurrent use.
 type Tally struct {
 	Counts
-	// Refused counts what is not compared: the old policies make of it what a server refuses.
+	// Refused counts objects left out because a server rejects the old policies' result.
 	Refused int
 
 	showSecrets bool
 	rules       [2]*ruleTally
 }
 
-// ruleTally counts what the rules of a side did.
 type ruleTally struct {
 	summary *evaluation.Summary
-	held    map[engine.RuleRef]map[string]int // by the reason
+	held    map[engine.RuleRef]map[string]int // by reason
 }
 
-// maxReasons bounds the reasons that are kept of one rule.
+// maxReasons bounds the reasons kept for each rule.
 const maxReasons = 20
 
-// Exercise says on how many objects a rule was tried.
+// Exercise counts the objects on which a rule was tried.
 type Exercise struct {
 	Rule engine.RuleRef
-	// Written is the rule that the policy has: Rule, or that which autogen derives it from.
+	// Written is the rule as in the policy: Rule, or the rule that autogen derives it from.
 	Written  engine.RuleRef
 	Outcomes map[engine.Outcome]int
-	// HeldBack counts objects by the condition that held the rule back.
+	// HeldBack counts objects by the unmet condition.
 	HeldBack map[string]int
 	// Variants counts the variants that the rule changed.
 	Variants int
-	// Connects reports that the rule is also for requests of which nothing is known here.
+	// Connects reports that the rule also matches requests that cannot be simulated.
 	Connects bool
-	// Missing says which object would exercise the rule; empty where one did.
+	// Missing describes an object that would exercise the rule; empty if one did.
 	Missing string
 }
 
-// Exercised reports whether the rule changed an object, or a variant. One for requests that cannot be tried
-// was not exercised on these.
+// Exercised reports whether the rule changed an object or a variant. A rule that Connects is never exercised.
 func (e *Exercise) Exercised() bool { return e.changed() && !e.Connects }
 
 func (e *Exercise) changed() bool { return e.Outcomes[engine.Changed]+e.Variants > 0 }
@@ -86,7 +84,7 @@ func (e *Exercise) Matched() int {
 	return n
 }
 
-// Reasons lists why the rule was held back, the commonest first.
+// Reasons lists why the rule was held back, the most frequent first.
 func (e *Exercise) Reasons() []string {
 	return slices.SortedFunc(maps.Keys(e.HeldBack), func(a, b string) int {
 		return cmp.Or(cmp.Compare(e.HeldBack[b], e.HeldBack[a]), cmp.Compare(a, b))
@@ -105,8 +103,7 @@ func (c *Comparison) NewTally() *Tally {
 	return t
 }
 
-// Add counts a result. Reason names a reason why a rule was held back, without what is
-// particular to one object.
+// Add counts a result. Reason describes why a rule was held back, without details of one object.
 func (t *Tally) Add(r *Result, reason func(error) string) {
 	t.Objects++
 	if r.Subject.Of != (engine.Maker{}) {
@@ -125,13 +122,13 @@ func (t *Tally) Add(r *Result, reason func(error) string) {
 	t.Exercise(r, reason)
 }
 
-// Withhold counts an object as not comparable, whatever the result for it is.
+// Withhold counts an object as not comparable, whatever its result.
 func (t *Tally) Withhold() {
 	t.Objects++
 	t.Verdicts[NotComparable]++
 }
 
-// Exercise counts only what the rules did.
+// Exercise counts only the actions of the rules.
 func (t *Tally) Exercise(r *Result, reason func(error) string) {
 	for side, tally := range t.rules {
 		whole := &engine.Change{Subject: r.Subject}
@@ -147,7 +144,7 @@ func (t *Tally) Exercise(r *Result, reason func(error) string) {
 	}
 }
 
-// hold counts why the rules were held back that did nothing else.
+// hold counts the reasons of rules that were only held back.
 func (t *ruleTally) hold(c *engine.Change, reason func(error) string) {
 	seen := map[engine.RuleRef]bool{}
 	for i := range c.Steps {
@@ -171,7 +168,7 @@ func (t *ruleTally) hold(c *engine.Change, reason func(error) string) {
 	}
 }
 
-// Rules returns what the rules of a side were exercised on, in evaluation order.
+// Rules returns the exercises of a side's rules in evaluation order.
 func (t *Tally) Rules(s Side) []Exercise {
 	tally := t.rules[s]
 	out := make([]Exercise, len(tally.summary.Rules))
@@ -181,7 +178,7 @@ func (t *Tally) Rules(s Side) []Exercise {
 	return out
 }
 
-// Conclusion is what a whole comparison comes to.
+// Conclusion is the result of a whole comparison.
 type Conclusion string
 
 // The conclusions.
@@ -189,10 +186,10 @@ const (
 	AllSame Conclusion = "same" // and each rule was exercised
 	// a derived rule was not exercised, or a variant is not comparable
 	SameAsTested Conclusion = "same-as-far-as-tested"
-	// a rule changed nothing anywhere, and nothing differs otherwise
+	// a rule changed nothing anywhere, and nothing else differs
 	NotExercised Conclusion = "not-exercised"
 	SomeDiffer   Conclusion = "differs"
-	Incomparable Conclusion = "not-comparable" // in part, and nothing differs otherwise
+	Incomparable Conclusion = "not-comparable" // in part, and nothing else differs
 	Nothing      Conclusion = "nothing-compared"
 )
 
@@ -200,35 +197,34 @@ const (
 type Summary struct {
 	Conclusion Conclusion
 	Counts
-	// Problems counts what could not be read or compiled, so that the conclusion is not about all of it.
+	// Problems counts inputs that could not be read or compiled, and that the conclusion does not cover.
 	Problems int
-	// Unread counts those of the Problems that are not policies: objects that a source or a rule asked for in
-	// vain.
+	// Unread counts the Problems other than policies: objects that a source or a rule could not read.
 	Unread     int
 	Operations []engine.Operation
 	Rules      [2][]Exercise
 	Variants   VariantSummary
 }
 
-// VariantSummary says what became of variants.
+// VariantSummary counts the results of variants.
 type VariantSummary struct {
 	Compared int
-	Changed  int // variants that a side changes
-	// Reordered counts those that are the same but for the order of init containers.
+	Changed  int // variants changed by a side
+	// Reordered counts equivalent variants whose init containers are reordered.
 	Reordered int
 	Differ    int // variants on which the sides differ
-	Unknown   int // variants that are not comparable, also because a rule reads a Secret
-	// Refused counts those that are left out: a server refuses what the old policies make of them, and the
-	// new ones make something else.
+	Unknown   int // incomparable variants, also because a rule reads a Secret
+	// Refused counts variants left out because a server rejects the old policies' result, and the new policies'
+	// differs.
 	Refused int
 	Kinds   int
 	Limit   int // of variants
-	Untried int // differences of one field that there was no place for
+	Untried int // single-field differences beyond the limit
 	Seed    uint64
 }
 
-// Join adds the counts of a comparison of the same policies on other objects. A rule is exercised where
-// either comparison exercises it.
+// Join adds the counts of the same policies on other objects. A rule is exercised if either comparison
+// exercises it.
 func (s *Summary) Join(other *Summary) {
 	s.Objects += other.Objects
 	s.Changed += other.Changed
@@ -260,7 +256,7 @@ func (s *Summary) Join(other *Summary) {
 	s.conclude()
 }
 
-// addExercise returns exercises with another one, added to that of the same rule.
+// addExercise merges an exercise into the one of the same rule.
 func addExercise(all []Exercise, other *Exercise) []Exercise {
 	at := slices.IndexFunc(all, func(e Exercise) bool { return e.Rule == other.Rule })
 	if at < 0 {
@@ -269,7 +265,7 @@ func addExercise(all []Exercise, other *Exercise) []Exercise {
 	}
 	e := &all[at]
 	if e.Matched() == 0 && other.Matched() > 0 {
-		e.Missing = other.Missing // which is nearer
+		e.Missing = other.Missing // the nearer one
 	}
 	e.Outcomes, e.HeldBack, e.Variants = sum(e.Outcomes, other.Outcomes), sum(e.HeldBack, other.HeldBack),
 		e.Variants+other.Variants
@@ -279,7 +275,7 @@ func addExercise(all []Exercise, other *Exercise) []Exercise {
 	return all
 }
 
-// sum returns the counts of both maps, and modifies none.
+// sum returns the sum of two maps without modifying them.
 func sum[K comparable](a, b map[K]int) map[K]int {
 	out := make(map[K]int, len(a)+len(b))
 	for _, counts := range []map[K]int{a, b} {
@@ -303,8 +299,8 @@ func (s *Summary) Unexercised() int {
 	return n
 }
 
-// NotExercised lists the rules of a side, as they are written, that changed nothing anywhere; neither did
-// those that are derived from them.
+// NotExercised lists the rules of a side, as written, that changed nothing anywhere, even by rules derived
+// from them.
 func (s *Summary) NotExercised(side Side) []Exercise {
 	var out []Exercise
 	exercised := map[engine.RuleRef]bool{}
@@ -321,7 +317,7 @@ func (s *Summary) NotExercised(side Side) []Exercise {
 	return out
 }
 
-// RuleFailed reports whether any rule failed on an object, whatever the verdict is.
+// RuleFailed reports whether any rule failed on an object, whatever the verdict.
 func (s *Summary) RuleFailed() bool {
 	return slices.ContainsFunc(slices.Concat(s.Rules[Old], s.Rules[New]),
 		func(e Exercise) bool { return e.Outcomes[engine.Failed] > 0 })
@@ -333,14 +329,14 @@ func (s *Summary) Exercised() bool {
 		func(e Exercise) bool { return e.changed() })
 }
 
-// Summary returns what was counted. Descriptions are those of the rules, as far as there are any, and
-// variants the tally of the variants; nil where there are none.
+// Summary returns the counts. Descriptions describe the rules, if available; variants is the tally of the
+// variants, or nil.
 func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, variants *Tally) Summary {
 	out := Summary{Counts: t.Counts, Operations: c.options.Operations}
 	for _, side := range Sides() {
 		out.Rules[side] = t.Rules(side)
 		described := make(map[engine.RuleRef]*engine.Description, len(descriptions[side]))
-		for i := range slices.Backward(descriptions[side]) { // the first one of a rule counts
+		for i := range slices.Backward(descriptions[side]) { // the first description of a rule counts
 			described[descriptions[side][i].Rule] = &descriptions[side][i]
 		}
 		for i := range out.Rules[side] {
@@ -368,7 +364,6 @@ func (t *Tally) Summary(c *Comparison, descriptions [2][]engine.Description, var
 	return out
 }
 
-// conclude sets the conclusion of what was counted.
 func (s *Summary) conclude() {
 	switch {
 	case s.Objects+s.Variants.Compared == 0:
@@ -386,7 +381,7 @@ func (s *Summary) conclude() {
 	}
 }
 
-// connects reports whether a rule is for requests that connect to an object, such as those of `kubectl exec`.
+// connects reports whether a rule matches requests that connect to an object, such as `kubectl exec`.
 func connects(d *engine.Description) bool {
 	return slices.Contains(d.Operations, "CONNECT") &&
 		slices.ContainsFunc(d.Requests, func(s engine.Selection) bool {
@@ -395,7 +390,7 @@ func connects(d *engine.Description) bool {
 		})
 }
 
-// missing says which object would exercise a rule.
+// missing describes an object that would exercise a rule.
 func missing(e *Exercise, d *engine.Description) string {
 	switch {
 	case e.Connects:

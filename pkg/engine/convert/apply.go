@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// applyObject is the part of an ApplyConfiguration that makes the edits.
 func applyObject(edits []*edit, at place) expr.Expr {
 	entries := make([]expr.Entry, len(edits))
 	for i, e := range edits {
@@ -17,7 +16,7 @@ func applyObject(edits []*edit, at place) expr.Expr {
 	if !at.texts() || len(at.path) == 0 {
 		return expr.Object(at.object(), entries...)
 	}
-	for i, e := range edits { // whose keys are not fields
+	for i, e := range edits { // their keys are not fields
 		entries[i].Key = expr.String(e.name())
 		if e.at.key != nil {
 			entries[i].Key = e.at.key
@@ -26,11 +25,10 @@ func applyObject(edits []*edit, at place) expr.Expr {
 	return expr.Object("", entries...)
 }
 
-// variablesLast is a note for what adds environment variables: to which others refer as $(NAME) only where
+// variablesLast is a note for patches that add environment variables: $(NAME) refers only to preceding ones.
 // they stand before.
 const variablesLast = "a missing variable is added at the end of env, where the old rule puts it first: variables before it cannot refer to it as $(NAME)"
 
-// addVariables reports whether edits may add an environment variable.
 func addVariables(edits []*edit) bool {
 	return slices.ContainsFunc(edits, func(e *edit) bool {
 		return addVariables(e.fields) || slices.ContainsFunc(e.elements,
@@ -38,10 +36,10 @@ func addVariables(edits []*edit) bool {
 	})
 }
 
-// name is that of the field that is edited.
+// name is the name of the edited field.
 func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 
-// only is an optional that has a value where a condition holds.
+// only is an optional that has the value if a condition holds.
 func only(when, value expr.Expr) expr.Expr {
 	return expr.Cond(when, expr.Call("optional.of", value), expr.Call("optional.none"))
 }
@@ -75,7 +73,7 @@ func applyValue(e *edit) expr.Expr {
 	return typed(e.value, e.at)
 }
 
-// applyList is an expression that is the list of the elements that are written.
+// applyList is the list of the written elements.
 func applyList(e *edit) expr.Expr {
 	var named []expr.Expr
 	var found []*group
@@ -96,7 +94,6 @@ func applyList(e *edit) expr.Expr {
 	return expr.Sum(lists...)
 }
 
-// applyNamed is one element with its keys.
 func applyNamed(e *edit, g *group) expr.Expr {
 	var fields []expr.Entry
 	for _, k := range g.keys {
@@ -110,7 +107,7 @@ func applyNamed(e *edit, g *group) expr.Expr {
 	return expr.Object(e.at.element("", nil).object(), fields...)
 }
 
-// applyFound maps the elements of a list that are there.
+// applyFound maps the existing elements of a list.
 func applyFound(e *edit, groups []*group, list expr.Expr) expr.Expr {
 	variable := groups[0].variable
 	var fields []expr.Entry
@@ -135,15 +132,14 @@ func applyFound(e *edit, groups []*group, list expr.Expr) expr.Expr {
 	return expr.Macro(list, "map", variable, expr.Object(e.at.element("", nil).object(), fields...))
 }
 
-// applyTogether writes several groups of elements as one, since a list may not have two entries for one
-// element.
+// applyTogether joins groups of elements: an ApplyConfiguration may not list an element twice.
 func applyTogether(groups []*group, fields []expr.Entry) (filter expr.Expr, all []expr.Entry) {
 	var any []expr.Expr
 	for _, g := range groups {
 		here := expr.And(g.where...)
 		any = append(any, here)
 		for _, f := range g.fields {
-			// the last one wins
+			// the last value wins
 			fields = slices.DeleteFunc(fields,
 				func(field expr.Entry) bool { return field.Optional && field.Name == f.name() })
 			when := here
@@ -161,7 +157,7 @@ func applyTogether(groups []*group, fields []expr.Entry) (filter expr.Expr, all 
 	return expr.Or(any...), fields
 }
 
-// typed is a whole value as an ApplyConfiguration has it.
+// typed is a whole value in an ApplyConfiguration.
 func typed(content any, at place) expr.Expr {
 	switch v := content.(type) {
 	case map[string]any:
@@ -187,7 +183,7 @@ func typed(content any, at place) expr.Expr {
 	return data(content)
 }
 
-// convertTo is an expression of the type that the schema wants.
+// convertTo converts an expression to the type in the schema.
 func convertTo(want schema.Scalar, x expression) expr.Expr {
 	switch {
 	case want == schema.String && !x.isText():

@@ -7,13 +7,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
-// podControllers is how many controllers of Pods Kyverno derives policies for unless a MutatingPolicy names
-// some.
+// podControllers is the number of Pod controllers that Kyverno derives policies for by default.
 const podControllers = 6
 
-// withAutogen makes policies in which Kyverno derives what holds for the controllers of Pods. A derived rule
-// is left for controllers that it derives nothing for, which are ReplicationControllers. It returns nil where
-// that says something else for any policy.
+// withAutogen returns policies whose rules for Pod controllers are left to Kyverno's autogen. Rules for
+// ReplicationControllers, which it does not support, are kept. It returns nil if autogen would change the
+// meaning of a policy.
 func (c *Conversion) withAutogen() []*policy {
 	if c.options.To != MutatingPolicy {
 		return nil
@@ -58,7 +57,7 @@ func (c *Conversion) withAutogen() []*policy {
 	return out
 }
 
-// notByAutogen is a derived rule for what Kyverno derives no policy for; nil where that is nothing.
+// notByAutogen is a derived rule for the kinds without autogen; nil if there are none.
 func (r *rule) notByAutogen() *rule {
 	out := *r
 	out.rules = nil
@@ -77,8 +76,8 @@ func (r *rule) notByAutogen() *rule {
 	return &out
 }
 
-// controllers are the resources that rules are derived for. It reports false where what Kyverno derives from
-// the new rules is not what it derived from the old ones.
+// controllers returns the resources that rules are derived for. It reports false if Kyverno would derive
+// other rules from the new policies than from the old one.
 func (c *Conversion) controllers(g []*rule) ([]string, bool) {
 	var out []string
 	for i, r := range g {
@@ -108,7 +107,7 @@ func (c *Conversion) controllers(g []*rule) ([]string, bool) {
 	return out, true
 }
 
-// derives reports whether autogen makes of a rule for Pods what another one says for a controller.
+// derives reports whether autogen derives the controller's rule from the rule for Pods.
 func (r *rule) derives(d *rule, resource string) bool {
 	same := func(pod, controller expr.Expr) bool {
 		derived, _ := mutatingpolicy.Autogen(resource, pod.String())
@@ -122,8 +121,8 @@ func (r *rule) derives(d *rule, resource string) bool {
 			func(a, b mutation) bool { return a.apply && b.apply && same(a.cel, b.cel) })
 }
 
-// forAutogen is a rule whose conditions ask for labels and annotations in the form that Kyverno's autogen
-// moves into the template, which has metadata in each workload that a server hands to admission.
+// forAutogen rewrites conditions on labels and annotations so that autogen moves them into the template. Its
+// metadata always exists in admitted workloads.
 func (r *rule) forAutogen() *rule {
 	out := *r
 	move := func(all []expr.Expr) []expr.Expr {

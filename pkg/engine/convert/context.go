@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// context defines the entries of a context. What they need as variables of the policy goes to the rule.
+// context defines the entries of a context. Policy variables that they need go to the rule.
 func (c *converter) context(r *rule, s *scope, entries policydecode.Node) {
 	for _, n := range entries.List() {
 		f := n.Fields()
@@ -47,8 +47,8 @@ func (c *converter) contextEntry(r *rule, s *scope, name string, f *policydecode
 	panic(refuseField("", "", "an entry of an unknown sort"))
 }
 
-// imageData looks an image up. Kyverno's function has other names for a part of what it finds, and another
-// text for the image with its digest.
+// imageData looks up an image. Kyverno's CEL function names some results differently, and formats the image
+// with its digest differently.
 func (c *converter) imageData(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("", "write a MutatingPolicy", "a MutatingAdmissionPolicy cannot look images up"))
@@ -104,7 +104,6 @@ func (c *converter) variable(s *scope, f *policydecode.Fields) translate.Value {
 	return v.Default(other)
 }
 
-// search applies a query to a value.
 func search(s *scope, v translate.Value, query string) translate.Value {
 	const name = "response_"
 	inner := s.Child()
@@ -112,7 +111,7 @@ func search(s *scope, v translate.Value, query string) translate.Value {
 	return (&scope{Scope: inner}).query(name + " | " + query)
 }
 
-// query is the value of an expression, in which there may be variables.
+// query is the value of an expression that may contain variables.
 func (s *scope) query(text string) translate.Value {
 	if strings.Contains(text, "{{") {
 		return s.Text("{{ " + text + " }}")
@@ -120,7 +119,7 @@ func (s *scope) query(text string) translate.Value {
 	return s.Query(text)
 }
 
-// configMap finds the ConfigMap in a list, since reading one that is not there would deny the request.
+// configMap finds a ConfigMap in a list: reading a missing one would deny the request.
 func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	closed(f, "configMap", "name", "namespace")
 	if c.To == MutatingAdmissionPolicy {
@@ -136,17 +135,17 @@ func (c *converter) configMap(r *rule, s *scope, name string, f *policydecode.Fi
 	return firstOf(r.variable(s, name, found), configMapType).Required()
 }
 
-// itemsNamed are the items of a list that have a name, of which a variable holds each.
+// itemsNamed filters a list by name; variable holds each item.
 func itemsNamed(list expr.Expr, variable string, name expr.Expr) expr.Expr {
 	return expr.Macro(expr.Call("dyn", expr.Field(list, "items")), "filter", variable, expr.Equal(expr.Path(variable+".metadata.name"), name))
 }
 
-// listCall is the list of a resource in a namespace.
+// listCall lists a resource in a namespace.
 func (r *rule) listCall(version, resource string, namespace expr.Expr) expr.Expr {
 	return r.readCall("resource.List", version, resource, namespace)
 }
 
-// readCall calls a function that reads from a namespace; a NamespacedMutatingPolicy reads only in its own.
+// readCall calls a function that reads from a namespace: for a NamespacedMutatingPolicy, its own.
 func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
 	name ...expr.Expr,
 ) expr.Expr {
@@ -161,15 +160,15 @@ func (r *rule) readCall(function, version, resource string, namespace expr.Expr,
 	panic(refuseField("", "write a ClusterPolicy that matches namespace "+r.policyNamespace, "a NamespacedMutatingPolicy reads in its own namespace alone"))
 }
 
-// isComputed reports whether a string is made of nothing but variables, so that it may be empty.
+// isComputed reports whether a string consists only of variables, so that it may be empty.
 func isComputed(template string) bool {
 	segments, err := variables.Split(template)
 	return err == nil && !slices.ContainsFunc(segments,
 		func(s variables.Segment) bool { return s.Variable == nil && s.Text != "" }) && template != ""
 }
 
-// notEmpty is the expression of a name or a namespace, without which the rule changes nothing: none is
-// everything there is.
+// notEmpty is the expression of a name or a namespace. If it is empty the rule changes nothing: it would
+// select everything.
 func (s *scope) notEmpty(template string) expression {
 	x := s.templateText(template)
 	if isComputed(template) && !neverEmpty.MatchString(x.cel.String()) {
@@ -178,19 +177,19 @@ func (s *scope) notEmpty(template string) expression {
 	return x
 }
 
-// neverEmpty matches the expressions of names that are not empty where they are there. A namespace of a
-// request that may be empty is written in another way.
+// neverEmpty matches expressions of names that are not empty if present. A request namespace that may be
+// empty is written differently.
 var neverEmpty = regexp.MustCompile(`^request\.namespace$|^(string\()?(request\.)?(object|oldObject)\.metadata\.(name|namespace)\)?$`)
 
-// isEmpty is a condition: a string is empty.
+// isEmpty is the condition that a string is empty.
 func isEmpty(text expr.Expr) expr.Expr { return expr.Equal(text, expr.String("")) }
 
-// configMapNamespace is where a ConfigMap is, as the policy has it.
+// configMapNamespace is the namespace of a ConfigMap, as written in the policy.
 func (r *rule) configMapNamespace(f *policydecode.Fields) string {
 	return cmp.Or(f.At("namespace").Text(), r.policyNamespace, "default")
 }
 
-// boundConfigMap is the ConfigMap as the parameter of a policy, which is not applied where there is none.
+// boundConfigMap is the ConfigMap as the parameter of a policy, which does not apply without it.
 func (r *rule) boundConfigMap(f *policydecode.Fields) translate.Value {
 	const instead = "write a MutatingPolicy"
 	param := types.NamespacedName{Namespace: r.configMapNamespace(f), Name: f.At("name").Text()}
@@ -213,8 +212,7 @@ func (r *rule) boundConfigMap(f *policydecode.Fields) translate.Value {
 	})
 }
 
-// checkParam refuses a rule that may do something without the ConfigMap that it names: Kyverno reads it only
-// where something needs it.
+// checkParam refuses a rule that may act without the ConfigMap that it names: Kyverno reads it on demand.
 func (r *rule) checkParam(f *policydecode.Fields) {
 	if r.param == (types.NamespacedName{}) {
 		return
@@ -234,7 +232,7 @@ func (r *rule) checkParam(f *policydecode.Fields) {
 
 const paramVariable = "params"
 
-// reads reports whether what a rule or a loop does needs a ConfigMap of a context, whatever the object is.
+// reads reports whether a rule or a loop always needs a ConfigMap of its context, whatever the object.
 func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 	names := map[string]bool{}
 	for _, n := range context {
@@ -256,8 +254,8 @@ func reads(f *policydecode.Fields, context []policydecode.Node) bool {
 	return slices.ContainsFunc(values, func(value any) bool { return needs(value, names) })
 }
 
-// needs reports whether a value has no meaning unless one of the names has: a variable begins with it, which
-// reads an entry even where there is a default.
+// needs reports whether a value cannot be evaluated without an entry: a variable begins with its name, even
+// if a default follows.
 func needs(value any, names map[string]bool) bool {
 	return anyText(value, func(text string) bool {
 		expressions, _ := variables.Inspect(text)
@@ -275,7 +273,7 @@ func needs(value any, names map[string]bool) bool {
 	})
 }
 
-// configMapType is what Kyverno reads of a ConfigMap, whose values are always strings.
+// configMapType is the part of a ConfigMap that Kyverno reads; its values are always strings.
 var configMapType = translate.StructOf(map[string]translate.Type{ //nolint:gochecknoglobals // immutable
 	"data": translate.Texts, "metadata": translate.Metadata,
 }, "metadata")
@@ -284,7 +282,7 @@ func firstOf(list expr.Expr, of translate.Type) translate.Value {
 	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), of, true)
 }
 
-// define adds a variable to the policy, and returns its name.
+// define adds a policy variable and returns its name.
 func (r *rule) define(name string, value expr.Expr) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")
@@ -298,8 +296,7 @@ func (r *rule) define(name string, value expr.Expr) string {
 	return name
 }
 
-// variable is a value as a variable of the policy, which knows no element of a loop: what is looked up by one
-// stays where it is.
+// variable makes a value a policy variable. A value that depends on a loop element stays in place.
 func (r *rule) variable(s *scope, name string, value expr.Expr) expr.Expr {
 	for _, l := range s.loops {
 		if expr.Mentions(value, expr.Name(l.variable)) || expr.Mentions(value, expr.Name(l.index)) {
@@ -309,7 +306,6 @@ func (r *rule) variable(s *scope, name string, value expr.Expr) expr.Expr {
 	return expr.Variable(r.define(name, value))
 }
 
-// apiCall converts a GET of an object or a list of the API server.
 func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fields) translate.Value {
 	switch {
 	case f.Has("service"):
@@ -330,12 +326,12 @@ func (c *converter) apiCall(r *rule, s *scope, name string, f *policydecode.Fiel
 	return v.NeverNull()
 }
 
-// noObjects refuses a path that names no objects.
+// noObjects refuses a path without objects.
 func noObjects(path string) *Refusal {
 	return refuseField("urlPath", "read objects with resource.Get or resource.List of a MutatingPolicy", "the path %s is none of objects", path)
 }
 
-// answer is what the API server answers for a path.
+// answer is the API server's answer for a path.
 func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i := range parts {
@@ -387,7 +383,7 @@ func (c *converter) answer(r *rule, s *scope, name, path string) translate.Value
 	return firstOf(r.variable(s, name, itemsNamed(list, "o", s.notEmpty(parts[1]).cel)), kind).Required()
 }
 
-// objectOf is the type of the objects of a kind, which a server has taken.
+// objectOf is the type of stored objects of a kind.
 func (c *converter) objectOf(gvk schema.GroupVersionKind) translate.Type {
 	return translate.ObjectType(c.types([]schema.GroupVersionKind{gvk}))
 }

@@ -1,10 +1,9 @@
-// Package convert writes the mutate rules of Kyverno's ClusterPolicies and Policies as policies in CEL:
-// MutatingPolicies, or MutatingAdmissionPolicies of Kubernetes.
+// Package convert converts the mutate rules of Kyverno's ClusterPolicies and Policies to CEL policies:
+// MutatingPolicies, or Kubernetes' MutatingAdmissionPolicies.
 //
-// A rule is lowered to what has to hold (conditions) and what is written where (edits), and printed in
-// several forms, the simplest first: an ApplyConfiguration where it can say the edit, a JSON patch else.
-// Which of them does the same as the rule is for the caller to find out, with package compare. What cannot be
-// said in the new language is a Refusal.
+// A rule is lowered to conditions and edits, and printed in several forms, the simplest first: an
+// ApplyConfiguration if it can express the edit, else a JSON patch. The caller finds the equivalent form with
+// package compare. A Refusal describes anything that the new language cannot express.
 package convert
 
 import (
@@ -36,35 +35,34 @@ const (
 	MutatingAdmissionPolicy Target = "mutatingadmissionpolicy" // Kubernetes' own
 )
 
-// Options say how policies are converted.
+// Options control a conversion.
 type Options struct {
 	To Target
-	// Mapper knows the resources of kinds, and Reader their schemas.
+	// Mapper maps kinds to resources, and Reader has their schemas.
 	Mapper meta.RESTMapper
 	Reader engine.Reader
-	// Documents has the PolicyExceptions, among others.
+	// Documents contains the PolicyExceptions, among others.
 	Documents []engine.Document
-	// ReplicationControllers has the rules that autogen derives for them, which autogen of a MutatingPolicy
-	// does not.
+	// ReplicationControllers keeps autogen's rules for them, which a MutatingPolicy's autogen lacks.
 	ReplicationControllers bool
-	// Taken are the names that other new policies have, as of Form.Names.
+	// Taken are the names of other new policies, as in Form.Names.
 	Taken map[string]bool
 }
 
-// Conversion is what a policy can be converted to.
+// Conversion has the forms that a policy can be converted to.
 type Conversion struct {
 	Refusals []*Refusal
 	document engine.Document
 	rules    []*rule
 	options  Options
-	one      bool // no rule is applied after one that changes the object
+	one      bool // no rule applies after one that changed the object
 	without  bool // rules for ReplicationControllers
 }
 
-// autogenAnnotation names the controllers that a policy wants rules for.
+// autogenAnnotation names the controllers that autogen derives rules for.
 const autogenAnnotation = "pod-policies.kyverno.io/autogen-controllers"
 
-// withAutogenOf is a policy that wants rules for some controllers.
+// withAutogenOf limits a policy's autogen to some controllers.
 func withAutogenOf(d engine.Document, controllers string) engine.Document {
 	object := d.Object().DeepCopy()
 	annotations := object.GetAnnotations()
@@ -78,12 +76,12 @@ func withAutogenOf(d engine.Document, controllers string) engine.Document {
 	return out
 }
 
-// Accepts reports whether a document is a policy that can be converted.
+// Accepts reports whether a document is a convertible policy.
 func Accepts(d engine.Document) bool {
 	return new(kyverno.Dialect).Accepts(d.Key.GroupKind) == engine.Policy
 }
 
-// Describe describes the rules of a policy that can be converted.
+// Describe describes the rules of a convertible policy.
 func Describe(d engine.Document) []engine.Description {
 	program, err := new(kyverno.Dialect).Compile(engine.Compilation{
 		Documents: []engine.Document{d},
@@ -95,7 +93,7 @@ func Describe(d engine.Document) []engine.Description {
 	return program.Describe()
 }
 
-// Convert converts the rules of a policy that mutate.
+// Convert converts the mutate rules of a policy.
 func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 	_, limited := d.Object().GetAnnotations()[autogenAnnotation]
 	without := !limited && !o.ReplicationControllers
@@ -139,7 +137,7 @@ func Convert(ctx context.Context, d engine.Document, o Options) *Conversion {
 	return out
 }
 
-// parts is the number of policies that a rule becomes: one for each of its targets.
+// parts is the number of policies that a rule becomes: one for each target.
 func parts(w kyverno.WrittenRule) int {
 	mutate, _ := w.Fields["mutate"].(map[string]any)
 	targets, _ := mutate["targets"].([]any)
@@ -174,7 +172,7 @@ func (c *converter) refusal(w kyverno.WrittenRule, err error) *Refusal {
 	return out
 }
 
-// Rules are the names of the rules that are converted, as the policy has them.
+// Rules returns the names of the converted rules, as in the policy.
 func (c *Conversion) Rules() []string {
 	var out []string
 	for _, r := range c.rules {
@@ -185,7 +183,7 @@ func (c *Conversion) Rules() []string {
 	return out
 }
 
-// Notes say what the new rules do otherwise than the old ones where no object at hand need show it.
+// Notes returns differences between new and old rules that the objects at hand need not show.
 func (c *Conversion) Notes() []string {
 	var out []string
 	if c.leavesOut() {
@@ -202,7 +200,7 @@ func (c *Conversion) Notes() []string {
 	}))...))
 }
 
-// apart are notes about rules for some of the same kinds that become two policies.
+// apart returns notes about rules for overlapping kinds that become separate policies.
 func apart(rules []*rule) []string {
 	var out []string
 	policies := numbered(rules)
@@ -217,10 +215,10 @@ func apart(rules []*rule) []string {
 	return out
 }
 
-// Inseparable reports whether no rule means the same without the others.
+// Inseparable reports whether each rule depends on the others.
 func (c *Conversion) Inseparable() bool { return c.one && len(c.Rules()) > 1 }
 
-// Only is the conversion of the rules whose name is wanted.
+// Only returns the conversion of the rules that wanted selects.
 func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 	out := *c
 	kept := map[int]bool{}
@@ -232,7 +230,7 @@ func (c *Conversion) Only(wanted func(rule string) bool) *Conversion {
 	return &out
 }
 
-// Old is the policy with no other rules than those that are converted.
+// Old returns the policy with only the converted rules.
 func (c *Conversion) Old() *unstructured.Unstructured {
 	kept, derived := map[int]bool{}, false
 	for _, r := range c.rules {
@@ -251,14 +249,13 @@ func (c *Conversion) Old() *unstructured.Unstructured {
 		spec["rules"], whole["spec"] = rules, spec
 	}
 	out := engine.NewDocument((&unstructured.Unstructured{Object: whole}).DeepCopy(), c.document.Origin)
-	if !derived { // another rule may have kept the policy from having any
+	if !derived { // another rule may have kept the policy from having one
 		out = withAutogenOf(out, "none")
 	}
 	return out.Object()
 }
 
-// Whole is Old with the rules for ReplicationControllers, which the new policies leave out; nil where they
-// leave out none.
+// Whole returns Old with the rules for ReplicationControllers, if the new policies leave them out; else nil.
 func (c *Conversion) Whole() *unstructured.Unstructured {
 	if !c.leavesOut() {
 		return nil
@@ -268,14 +265,12 @@ func (c *Conversion) Whole() *unstructured.Unstructured {
 	return old
 }
 
-// leavesOut reports whether there are rules for ReplicationControllers in the old policy that the new ones do
-// not have.
+// leavesOut reports whether the new policies leave out rules for ReplicationControllers.
 func (c *Conversion) leavesOut() bool {
 	return c.without && slices.ContainsFunc(c.rules, func(r *rule) bool { return r.derived })
 }
 
-// Forms are the ways to write the new policies, the simplest first: manifests, without what is said about
-// them.
+// Forms returns the ways to write the new policies, the simplest first: manifests, without comments.
 func (c *Conversion) Forms() []*Form {
 	var out []*Form
 	add := func(policies []*policy) {
@@ -300,7 +295,7 @@ func (c *Conversion) Forms() []*Form {
 // Form is one way to write the new policies.
 type Form struct{ policies []*policy }
 
-// String is the manifest.
+// String returns the manifest.
 func (f *Form) String() string {
 	texts := make([]string, len(f.policies))
 	for i, p := range f.policies {
@@ -309,7 +304,7 @@ func (f *Form) String() string {
 	return strings.Join(texts, "---\n")
 }
 
-// Names are the names of the policies, with their namespaces.
+// Names returns the names of the policies, with their namespaces.
 func (f *Form) Names() []string {
 	var out []string
 	for _, p := range f.policies {
@@ -318,7 +313,7 @@ func (f *Form) Names() []string {
 	return out
 }
 
-// Needs is the first version that has all fields of the policies: of Kubernetes for
+// Needs returns the first version with all fields of the policies: of Kubernetes for
 // MutatingAdmissionPolicies, else of Kyverno (v1 of MutatingPolicy: 1.17; targetMatchConditions: 1.19).
 func (f *Form) Needs() string {
 	needs := "Kyverno 1.17"
@@ -333,11 +328,11 @@ func (f *Form) Needs() string {
 	return needs
 }
 
-// spelledAlike spells the ways to read a field alike.
+// spelledAlike normalizes field accesses.
 var spelledAlike = strings.NewReplacer("?", "", `["`, ".", `"]`, "") //nolint:gochecknoglobals // immutable
 
-// Reads returns a function that reports whether the expressions read a field of the object, or of its Pod
-// template, that is named as engine.Description has it: metadata.labels."a.b/c", spec.containers[].image.
+// Reads returns a function that reports whether the expressions read a field of the object or its Pod
+// template, in the notation of engine.Description: metadata.labels."a.b/c", spec.containers[].image.
 func (f *Form) Reads() func(field string) bool {
 	text := spelledAlike.Replace(f.String())
 	return func(field string) bool {
@@ -354,7 +349,7 @@ func (f *Form) Reads() func(field string) bool {
 	}
 }
 
-// Comment puts lines before the first of the policies.
+// Comment puts lines above the first policy.
 func (f *Form) Comment(lines ...string) {
 	for _, p := range f.policies {
 		p.comment = append(p.comment, lines...)
@@ -362,7 +357,7 @@ func (f *Form) Comment(lines ...string) {
 	}
 }
 
-// grouped are the rules that can be applied, together with those that select the same kinds.
+// grouped returns the applicable rules, grouped by selected kinds.
 func grouped(rules []*rule) [][]*rule {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r *rule) bool { return r.never })
 	var groups [][]*rule
@@ -375,8 +370,7 @@ func grouped(rules []*rule) [][]*rule {
 	return groups
 }
 
-// numbered has a number for each rule, from 0 in the order of the rules, which is the same where rules can be
-// mutations of one policy.
+// numbered numbers the rules from 0 in their order. Rules that can be mutations of one policy share a number.
 func numbered(rules []*rule) []int {
 	out, known, next := make([]int, len(rules)), map[string]int{}, 0
 	for i, r := range rules {
@@ -393,8 +387,7 @@ func numbered(rules []*rule) []int {
 	return out
 }
 
-// policies makes a policy of the rules that select the same kinds. They are written in
-// their simplest forms, or in their last ones.
+// policies groups the rules into policies by selected kinds, in their simplest or their last forms.
 func (c *Conversion) policies(rules []*rule, simplest bool) []*policy {
 	groups := grouped(rules)
 	var out []*policy
@@ -407,7 +400,7 @@ func (c *Conversion) policies(rules []*rule, simplest bool) []*policy {
 		if len(groups) > 1 {
 			p.name = c.nameOf(g)
 		}
-		if len(out) > 0 { // the first one has it
+		if len(out) > 0 { // already in the first one
 			delete(p.annotations, "policies.kyverno.io/description")
 		}
 		for i, name := 2, p.name; c.options.Taken[p.key()] || own[p.key()]; i++ {
@@ -419,7 +412,7 @@ func (c *Conversion) policies(rules []*rule, simplest bool) []*policy {
 	return out
 }
 
-// nameOf is the name of one of several policies.
+// nameOf names one of several policies.
 func (c *Conversion) nameOf(g []*rule) string {
 	name := c.document.Key.Name
 	in := map[int]bool{}
@@ -443,7 +436,7 @@ func (c *Conversion) nameOf(g []*rule) string {
 	return shorten(name)
 }
 
-// dns is a string as a part of the name of an object.
+// dns turns a string into a part of an object's name.
 func dns(text string) string {
 	return strings.Trim(strings.Join(words.FindAllString(strings.ToLower(text), -1), "-"), "-")
 }
@@ -458,10 +451,10 @@ func shorten(name string) string {
 	return strings.TrimRight(name[:most-9], "-.") + fmt.Sprintf("-%08x", sum.Sum32())
 }
 
-// selected is the same text for rules that select the same kinds, operations and namespaces.
+// selected is equal for rules that select the same kinds, operations and namespaces.
 func (r *rule) selected() string { return fmt.Sprint(r.selection.rules, r.namespaces) }
 
-// policy writes rules as one policy; nil where their forms cannot be in one.
+// policy writes rules as one policy, or returns nil if their forms cannot be combined.
 func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	object := c.document.Object()
 	p := &policy{
@@ -475,7 +468,7 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	p.failurePolicy, _ = ofWebhook(object, "failurePolicy", "failurePolicy").(string)
 	p.timeout = ofWebhook(object, "timeoutSeconds", "webhookTimeoutSeconds")
 	var common []expr.Expr
-	// for which Kyverno 1.19 does not look at matchConditions
+	// Kyverno 1.19 ignores their matchConditions
 	self := rules[0].existing != nil && rules[0].existing.self
 	if !self && !slices.ContainsFunc(rules, func(r *rule) bool { return r.inside }) {
 		common = shared(rules)
@@ -495,7 +488,7 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 			continue
 		}
 		when := without(slices.Concat(r.conditions, r.guards), common)
-		moves := func(c expr.Expr) bool { // with what a mutation makes, which the next ones see
+		moves := func(c expr.Expr) bool { // with a mutation's result, which the next ones see
 			return expr.Mentions(c, expr.Name("object")) || p.admission && mentionsVariables(c)
 		}
 		form := r.form(simplest)
@@ -517,7 +510,7 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	return p
 }
 
-// form is the simplest form of a rule, or the last one.
+// form is the simplest or the last form of a rule.
 func (r *rule) form(simplest bool) []mutation {
 	if simplest {
 		return r.forms[0]
@@ -525,7 +518,7 @@ func (r *rule) form(simplest bool) []mutation {
 	return r.forms[len(r.forms)-1]
 }
 
-// shared are the conditions that all rules have.
+// shared are the conditions that all rules have in common.
 func shared(rules []*rule) []expr.Expr {
 	var out []expr.Expr
 	for _, c := range slices.Concat(rules[0].conditions, rules[0].guards) {
@@ -539,7 +532,7 @@ func shared(rules []*rule) []expr.Expr {
 	return out
 }
 
-// ofWebhook is what the policy says of its webhook, now or with the name that the field had before.
+// ofWebhook is a webhook setting of the policy, under the field's current or former name.
 func ofWebhook(u *unstructured.Unstructured, field, before string) any {
 	for _, path := range [][]string{{"spec", "webhookConfiguration", field}, {"spec", before}} {
 		if v, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); v != nil {

@@ -6,46 +6,46 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// edit is what a rule writes at a place. One of what is below the place says what.
+// edit writes at a place. Exactly one of the fields below the place says what.
 type edit struct {
 	at       place
-	ifAbsent bool // only where nothing is there yet
-	// unless is set for what only a new element of a list gets: the condition that the element is there.
+	ifAbsent bool // only if nothing exists yet
+	// unless is the condition that the element exists; set for a value that only a new element gets.
 	unless expr.Expr
 	remove bool
 	only   expr.Expr // the condition of a removal; nil for always
-	// of a leaf, a JSON value in which strings and keys may be of type expression; nil for none
+	// of a leaf, a JSON value whose strings and keys may be of type expression; nil for other edits
 	value    any
-	fields   []*edit  // of a map; nil of any other
+	fields   []*edit  // of a map; else nil
 	elements []*group // of a list
 }
 
-// expression is a part of a value that is computed.
+// expression is a computed part of a value.
 type expression struct {
 	cel  expr.Expr
-	when expr.Expr // the condition that there is a value; nil for always
-	// text is the expression as a string; nil where string() is.
+	when expr.Expr // the condition that there is a value; nil: always
+	// text is the expression as a string; nil stands for string().
 	text func() expr.Expr
 }
 
-// isText reports whether it is a string whatever the object is.
+// isText reports whether the result is always a string.
 func (x expression) isText() bool { return expr.KindOf(x.cel) == expr.Text }
 
-// group is what a rule writes to some elements of a list.
+// group edits some elements of a list.
 type group struct {
 	variable string // of an element, and of its index
 	index    string // variable of the index
-	// descending has the last element come first.
+	// descending visits the last element first.
 	descending bool
-	where      []expr.Expr // conditions on the element; none for all of them
-	// keys name one element, which is added where it is missing; empty for elements that are there.
+	where      []expr.Expr // conditions on the element; none: all elements
+	// keys identify one element, which is added if missing; empty for existing elements.
 	keys   []keyValue
 	fields []*edit
 	remove bool
-	there  []*edit // the fields of an element with keys that is there
+	there  []*edit // the fields of an existing element with keys
 }
 
-// keyValue is a key of a list with its value, an expression.
+// keyValue is a list key with its value.
 type keyValue struct {
 	name    string
 	cel     expr.Expr
@@ -54,7 +54,7 @@ type keyValue struct {
 
 func (g *group) keyed() bool { return len(g.keys) > 0 }
 
-// patchOnly reports whether the edit has to be made with a JSON patch.
+// patchOnly reports whether the edit requires a JSON patch.
 func (e *edit) patchOnly() bool {
 	switch {
 	case e.remove, e.nullable():
@@ -62,7 +62,7 @@ func (e *edit) patchOnly() bool {
 	case e.fields != nil:
 		return e.at.atomic() || len(e.fields) == 0 || slices.ContainsFunc(e.fields, (*edit).patchOnly)
 	case e.elements != nil:
-		// A list may not have an element twice: as one with a name, and as one that is found.
+		// A list may not contain an element twice: as a named one and as a found one.
 		mixed := slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() != e.elements[0].keyed() })
 		return mixed || len(e.at.listKeys()) == 0 || e.at.element("", nil).atomic() ||
 			slices.ContainsFunc(e.elements, func(g *group) bool {
@@ -83,23 +83,21 @@ func (e *edit) patchOnly() bool {
 	return false
 }
 
-// ordered reports whether the order of a list counts, in front of which an element is added that is missing:
-// init containers start in theirs. An ApplyConfiguration adds the last one, and so comes after a JSON patch
-// that adds one with only its keys.
+// ordered reports whether a missing element is put in front of a list whose order matters: init containers
+// start in order. An ApplyConfiguration appends, so it follows a JSON patch that adds the keys.
 func (e *edit) ordered() bool {
 	return e.name() == "initContainers" && slices.ContainsFunc(e.elements, (*group).keyed)
 }
 
-// together reports whether an element of a list whose order counts has to be written in one piece: it is one
-// of several, which an ApplyConfiguration puts in another order, or more is written to a missing one than to
-// one with only its keys.
+// together reports whether an element of an ordered list must be written at once: it is one of several, which
+// an ApplyConfiguration would reorder, or more is written to a missing element than to one with only its
+// keys.
 func (e *edit) together(g *group) bool {
 	return len(e.elements) > 1 || e.at.of.has != nil ||
 		slices.ContainsFunc(g.fields, func(f *edit) bool { return f.unless != nil })
 }
 
-// missing are the operations that put the elements that are missing in front of the lists whose order counts,
-// with only their keys.
+// missing returns the operations that put missing elements, with only their keys, in front of ordered lists.
 func (o *operations) missing(edits []*edit) {
 	for _, e := range edits {
 		o.missing(e.fields)
@@ -111,7 +109,7 @@ func (o *operations) missing(edits []*edit) {
 	}
 }
 
-// applicable reports whether a whole value can be written by an ApplyConfiguration.
+// applicable reports whether an ApplyConfiguration can write a whole value.
 func applicable(content any, at place) bool {
 	switch v := content.(type) {
 	case map[string]any:
@@ -130,8 +128,7 @@ func applicable(content any, at place) bool {
 	return at.known()
 }
 
-// split divides an edit into what an ApplyConfiguration can make and what a JSON patch has to; either may be
-// nil.
+// split divides an edit between an ApplyConfiguration and a JSON patch; either may be nil.
 func (e *edit) split() (apply, patch *edit) {
 	switch {
 	case e.fields != nil && !e.at.atomic():
@@ -150,8 +147,8 @@ func (e *edit) split() (apply, patch *edit) {
 	return e, nil
 }
 
-// apart divides elements with keys: an ApplyConfiguration adds those that are missing, and a JSON patch gives
-// all of them what else they have. Both are nil where that cannot be.
+// apart splits an edit of keyed elements: an ApplyConfiguration adds the missing ones, and a JSON patch sets
+// the other fields. Both are nil if that is impossible.
 func (e *edit) apart() (apply, patch *edit) {
 	added, rest := *e, *e
 	added.elements, rest.elements = nil, nil
@@ -196,5 +193,5 @@ func splitAll(edits []*edit) (apply, patch []*edit) {
 	return apply, patch
 }
 
-// nullable reports whether the value may be null, which removes what is there.
+// nullable reports whether the value may be null, which removes the field.
 func (e *edit) nullable() bool { return e.when() != nil && !e.ifAbsent && e.at.has != nil }

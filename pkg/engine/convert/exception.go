@@ -9,8 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// exceptions adds to a rule that it does not apply to what PolicyExceptions name: the new policies have other
-// names, so that the exceptions do not name them.
+// exceptions adds the PolicyExceptions of a rule as conditions: they do not name the new policies.
 func (c *converter) exceptions(r *rule, m *matcher) {
 	for _, d := range c.Documents {
 		gvk := d.Key.GroupVersionKind()
@@ -42,7 +41,7 @@ func (c *converter) exceptions(r *rule, m *matcher) {
 	}
 }
 
-// excepts reports whether an exception names a rule.
+// excepts reports whether an exception names the rule.
 func (c *converter) excepts(spec *policydecode.Fields, rule string) bool {
 	name := strings.TrimPrefix(c.document.Key.Namespace+"/"+c.document.Key.Name, "/")
 	for _, n := range spec.At("exceptions").List() {

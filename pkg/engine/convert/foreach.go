@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// foreach converts loops: a mutation, or two, for each entry, since each one sees what the one before did.
+// foreach converts loops: one or two mutations per entry, since each entry sees the result of the one before.
 func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) {
 	var apart []mutation
 	together := &operations{}
@@ -23,7 +23,7 @@ func (c *converter) foreach(r *rule, s *scope, list policydecode.Node) {
 		apart = append(apart, forms[0]...)
 		together.list(forms[len(forms)-1][0].cel)
 	}
-	// As one patch, each loop sees the object, and what is in the context, as it was before the others.
+	// In a single patch, each loop sees the object and the context as they were before all loops.
 	r.forms = [][]mutation{apart, {{cel: together.expr()}}}
 }
 
@@ -38,7 +38,7 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 	return [][]mutation{{{cel: out.expr()}}}
 }
 
-// loop is the scope in a loop.
+// loop returns the scope inside a loop.
 func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
 	closed(f, "", "list", "order", "context", "preconditions", "patchStrategicMerge",
 		"patchesJson6902", "foreach")
@@ -46,7 +46,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 	v := read("list", func() translate.Value { return outer.Query(f.At("list").Text()) })
 	outer.need(v.Guard())
 	v, isList := v.AsList()
-	if never, ok := expr.BoolOf(isList); ok && !never { // of which Kyverno makes a list of one
+	if never, ok := expr.BoolOf(isList); ok && !never { // Kyverno makes a list of one of it
 		panic(refuseField("list", "write the patch without a loop", "what is looped over is no list"))
 	}
 	outer.need(isList)
@@ -77,7 +77,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 
 var plainList = regexp.MustCompile("^(request\\.object|target|element[0-9]*)\\.([A-Za-z][A-Za-z0-9.]*?)(\\[\\])?( *\\|\\| *`\\[\\]`)?$")
 
-// listPlace is the place of a list of the object; without a root for any other list.
+// listPlace is the place of a list of the object; its root is empty for other lists.
 func listPlace(s *scope, root place, query string) place {
 	m := plainList.FindStringSubmatch(strings.TrimSpace(query))
 	if m == nil {
@@ -104,13 +104,13 @@ func listPlace(s *scope, root place, query string) place {
 	return at
 }
 
-// hasShape reports whether a schema says what a value is.
+// hasShape reports whether a schema describes the value.
 func hasShape(t diff.Type) bool {
 	atom, ok := t.Atom()
 	return ok && atom != (schema.Atom{})
 }
 
-// patchEach adds the operations of a loop with a JSON patch, or with another loop.
+// patchEach adds the operations of a loop with a JSON patch or a nested loop.
 func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *operations, level int) {
 	root := c.root(r)
 	l := &s.loops[len(s.loops)-1]
@@ -149,7 +149,7 @@ func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *op
 	out.loop(l, each)
 }
 
-// isElement reports whether a path is that of the element of a loop.
+// isElement reports whether a path is the loop's element.
 func (s *scope) isElement(path []segment, root place, l *loop) bool {
 	if l.list.root == "" {
 		return false
@@ -161,13 +161,12 @@ func (s *scope) isElement(path []segment, root place, l *loop) bool {
 	return at.root == l.variable && at.of == nil
 }
 
-// loop adds the operations of a loop.
 func (o *operations) loop(l *loop, each *operations) {
 	o.addForEach(l.each, &group{variable: l.variable, index: l.index, descending: l.descending, where: l.where},
 		each)
 }
 
-// mergeEach converts a loop with a strategic merge.
+// mergeEach converts a loop with a strategic merge patch.
 func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields) [][]mutation {
 	patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
 	if !ok {
@@ -180,7 +179,7 @@ func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields
 	if len(guards) > 0 {
 		panic(refuseField("patchStrategicMerge", "write them as preconditions of the loop", "conditions in a loop"))
 	}
-	if m.looped { // each element of the loop is one that is patched
+	if m.looped { // each element of the loop is patched
 		return formsOf(edits, root)
 	}
 	out := &operations{}

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// imagesName is Kyverno's variable for the images of an object, and that of the new policy.
+// imagesName is the variable for the images of an object, both in Kyverno and in the new policy.
 const imagesName = "images"
 
 // The grammar of image references, with a registry (github.com/distribution/reference).
@@ -22,12 +22,12 @@ const (
 		`(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@sha(256:[0-9a-f]{64}|384:[0-9a-f]{96}|512:[0-9a-f]{128}))?$`
 )
 
-// imageParts are the parts of an image, of which the first three are always there.
+// imageParts are the parts of an image; the first three always exist.
 //
 //nolint:gochecknoglobals // an immutable table
 var imageParts = []string{"registry", "path", "name", "tag", "digest"}
 
-// imagePart is the expression of a part of an image, of which registry and rest are known.
+// imagePart is the expression of a part of an image, given the registry and the rest.
 func imagePart(name string) expr.Expr {
 	image := expr.Name("i")
 	split := func(of expr.Expr, at string) expr.Expr { return expr.Method(of, "split", expr.String(at)) }
@@ -49,11 +49,11 @@ func imagePart(name string) expr.Expr {
 	return expr.Method(expr.OptionalIndex(byTag, expr.Int(1)), "or", latest)
 }
 
-// imageQuery is a part of an image, by the list and the name of its container.
+// imageQuery matches a part of an image, by the list and the name of its container.
 var imageQuery = regexp.MustCompile(`\bimages\.(containers|initContainers|ephemeralContainers)\.(?:\*|"[^"]*"|\{\{[^{}]*\}\}|[A-Za-z0-9_]+)\.([A-Za-z]+)`)
 
-// images defines Kyverno's variable images, where a rule mentions it, as a variable of the policy that has
-// the lists and the parts that the rule mentions.
+// images defines Kyverno's variable images, if a rule mentions it, as a policy variable with the mentioned
+// lists and parts.
 func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 	lists, parts := map[string]bool{}, map[string]bool{}
 	for _, m := range imageQuery.FindAllStringSubmatch(fmt.Sprint(fields), -1) {
@@ -81,7 +81,7 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		}
 		delete(parts, name)
 	}
-	for _, part := range sortedKeys(parts) { // such as reference, which is made of the others
+	for _, part := range sortedKeys(parts) { // such as reference, which is composed of the others
 		s.Refuse(imagesName, "its part "+part+" has no equal", "make it of registry, path, name, tag and digest")
 		return
 	}
@@ -101,12 +101,12 @@ func (c *converter) images(r *rule, s *scope, fields map[string]any) {
 		each := expr.Object("", expr.Entry{Key: list, Value: found(expr.Name("all")), Optional: true})
 		value = expr.Method(expr.Object("", entries...), "transformMapEntry", list, expr.Name("all"), each)
 	}
-	r.inside = r.inside || c.To == MutatingAdmissionPolicy // whose conditions see no variables
+	r.inside = r.inside || c.To == MutatingAdmissionPolicy // its conditions see no variables
 	variable := r.define(imagesName, value)
 	s.Define(imagesName, translate.Expression(expr.Variable(variable), translate.StructOf(all)))
 }
 
-// podSpec is where all objects of a rule have the specification of their Pods; nil if it is not one place.
+// podSpec is the path of the Pod specification in all objects of a rule; nil if it differs.
 func (r *rule) podSpec() []string {
 	var out []string
 	for _, resource := range r.rules {
@@ -121,7 +121,7 @@ func (r *rule) podSpec() []string {
 	return out
 }
 
-// imagesOf is a map of the parts of the images of containers, by their names.
+// imagesOf maps container names to the parts of their images.
 func imagesOf(containers expr.Expr, parts []expr.Entry) expr.Expr {
 	entry := func(name string,
 		value expr.Expr,

@@ -6,28 +6,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// operations are what a JSON patch does, in order: expressions that are lists of operations.
+// operations are the operations of a JSON patch, in order: expressions that are lists of operations.
 type operations struct {
 	parts []part
-	made  []string    // pointers of maps and lists that are there by now
-	outer *operations // of the loop around these
+	made  []string    // pointers of maps and lists that exist by now
+	outer *operations // of the enclosing loop
 }
 
-// part is one operation, perhaps under a condition, or an expression that is a list of them.
+// part is one operation, possibly conditional, or an expression that is a list of them.
 type part struct {
 	cel  expr.Expr
-	when expr.Expr // nil for always
+	when expr.Expr // nil: always
 	many bool
 }
 
-// oneOperation is the patch of one operation.
 func oneOperation(cel expr.Expr) *operations { return &operations{parts: []part{{cel: cel}}} }
 
 func (o *operations) one(cel expr.Expr) { o.parts = append(o.parts, part{cel: cel}) }
 
 func (o *operations) list(cel expr.Expr) { o.parts = append(o.parts, part{cel: cel, many: true}) }
 
-// when adds operations that depend on a condition.
+// when adds conditional operations.
 func (o *operations) when(condition expr.Expr, then *operations) {
 	always, constant := expr.BoolOf(condition)
 	switch {
@@ -41,7 +40,7 @@ func (o *operations) when(condition expr.Expr, then *operations) {
 	}
 }
 
-// expr is the expression of the whole list.
+// expr is the whole list as an expression.
 func (o *operations) expr() expr.Expr {
 	var lists, ones []expr.Expr
 	flush := func() {
@@ -66,7 +65,7 @@ func (o *operations) expr() expr.Expr {
 	return expr.Sum(lists...)
 }
 
-// operation is an operation of a JSON patch; value is nil for one without.
+// operation is a JSON patch operation; value may be nil.
 func operation(op string, path, value expr.Expr) expr.Expr {
 	return operationOf(expr.String(op), expr.Entry{Name: "path", Value: path},
 		expr.Entry{Name: "value", Value: value})
@@ -77,10 +76,10 @@ func operationOf(op expr.Expr, fields ...expr.Entry) expr.Expr {
 	return expr.Object("JSONPatch", append([]expr.Entry{{Name: "op", Value: op}}, fields...)...)
 }
 
-// ensure adds an empty map or list where there is none.
+// ensure adds an empty map or list if there is none.
 func (o *operations) ensure(at place, empty expr.Expr) {
 	pointer := at.jsonPointer()
-	// else it would be emptied for each element
+	// else each element would empty it
 	if _, constant := expr.StringOf(pointer); o.outer != nil && constant {
 		o.outer.ensure(at, empty)
 		return
@@ -92,12 +91,11 @@ func (o *operations) ensure(at place, empty expr.Expr) {
 	o.when(expr.Not(at.has), oneOperation(operation("add", pointer, empty)))
 }
 
-// make notes that a place is there from now on, and has reports whether it is.
+// make records that a place exists from now on, and has reports whether it does.
 func (o *operations) make(at place) { o.made = append(o.made, at.jsonPointer().String()) }
 
 func (o *operations) has(at place) bool { return slices.Contains(o.made, at.jsonPointer().String()) }
 
-// edits adds the operations that make the edits below a place.
 func (o *operations) edits(all []*edit) {
 	for _, e := range all {
 		o.edit(e)
@@ -127,13 +125,12 @@ func (o *operations) edit(e *edit) {
 	}
 }
 
-// when is the condition that there is something to write; nil for always.
+// when is the condition that there is something to write; nil: always.
 func (e *edit) when() expr.Expr {
 	x, _ := e.value.(expression)
 	return x.when
 }
 
-// writes reports whether something is added below a map.
 func (e *edit) writes() bool {
 	if e.fields == nil && e.elements == nil {
 		return !e.remove
@@ -146,7 +143,7 @@ func (e *edit) writes() bool {
 	return slices.ContainsFunc(e.elements, func(g *group) bool { return g.keyed() && !g.remove })
 }
 
-// whole is what an edit writes where nothing is yet.
+// whole is the value that an edit writes if there is none yet.
 func (e *edit) whole() any {
 	switch {
 	case e.fields != nil:
@@ -186,13 +183,13 @@ func wholeOf(fields []*edit, keys []keyValue) map[string]any {
 	return out
 }
 
-// exists is the condition that a list has an element of a group.
+// exists is the condition that a list has an element of the group.
 func (g *group) exists(list expr.Expr) expr.Expr {
 	return expr.Macro(list, "exists", g.variable, expr.And(g.where...))
 }
 
-// groups adds the operations for elements of a list. Those that have the indexes of what is there come first:
-// what is removed and added changes the indexes.
+// groups adds the operations on list elements. Operations on existing indexes come first: removals and
+// additions shift them.
 func (o *operations) groups(e *edit) {
 	list, kept := e.at.elements(), e.at.plain
 	var gone []expr.Expr
@@ -209,7 +206,7 @@ func (o *operations) groups(e *edit) {
 	if len(gone) > 0 {
 		o.when(expr.Or(gone...), oneOperation(operation("replace", e.at.jsonPointer(), kept)))
 	}
-	for _, g := range slices.Backward(e.elements) { // each in front of those before
+	for _, g := range slices.Backward(e.elements) { // each in front of the previous ones
 		if g.keyed() && !g.remove {
 			o.ensure(e.at, expr.List())
 			o.when(expr.Not(g.exists(list)), e.added(g))
@@ -217,7 +214,7 @@ func (o *operations) groups(e *edit) {
 	}
 }
 
-// loop are the operations on the elements of a group that are in a list.
+// loop returns the operations on a group's existing elements.
 func (g *group) loop(list expr.Expr) *operations {
 	each, loop, fields := &operations{}, &operations{}, g.fields
 	if g.keyed() {
@@ -228,12 +225,11 @@ func (g *group) loop(list expr.Expr) *operations {
 	return loop
 }
 
-// added is the operation that adds an element with a name to a list that is there.
+// added is the operation that adds a named element to an existing list.
 func (e *edit) added(g *group) *operations {
 	return oneOperation(operation("add", e.at.jsonPointer(expr.String("0")), data(wholeOf(g.fields, g.keys))))
 }
 
-// addForEach adds the operations on every element of a group.
 func (o *operations) addForEach(list expr.Expr, g *group, each *operations) {
 	if len(each.parts) == 0 {
 		return

@@ -19,33 +19,31 @@ import (
 type resourceRule struct {
 	Groups, Versions, Resources, Operations []string
 	kinds                                   []schema.GroupVersionKind // none for a wildcard
-	// some of them may be in no namespace, others than Namespaces
+	// some of them may be cluster-scoped, other than Namespaces
 	cluster bool
 }
 
-// selection is what a rule matches: what its kinds, operations and namespaces are, and what else must hold.
+// selection is the match of a rule: its kinds, operations and namespaces, and further conditions.
 type selection struct {
 	rules      []resourceRule
 	namespaces *metav1.LabelSelector
 	conditions []expr.Expr
-	namespace  expr.Expr // what Kyverno takes for the namespace of the request
+	namespace  expr.Expr // the request namespace in Kyverno's sense
 }
 
 // matcher converts match and exclude blocks.
 type matcher struct {
 	mapper    meta.RESTMapper
 	namespace string          // of a Policy
-	admission bool            // conditions are those of a MutatingAdmissionPolicy
-	requests  bool            // some kinds are those of subresources
-	cluster   bool            // some objects may be in no namespace, others than Namespaces
-	kinds     []selector.Kind // that the rule matches
-	object    string          // what is matched: object, or request.oldObject where that is deleted
-	// ephemeral says that the rule names the ephemeral containers of Pods, which requests to a subresource
-	// add.
+	admission bool            // for a MutatingAdmissionPolicy
+	requests  bool            // some kinds are subresources
+	cluster   bool            // some objects may be cluster-scoped, other than Namespaces
+	kinds     []selector.Kind // of the rule
+	object    string          // the matched object: object, or request.oldObject on DELETE
+	// ephemeral reports that the rule names the ephemeral containers of Pods, which a subresource request adds.
 	ephemeral bool
 }
 
-// selection converts the blocks of a rule.
 func (m *matcher) selection(in, out *match.Block) *selection {
 	s := &selection{}
 	filters, all := in.Filters()
@@ -76,7 +74,7 @@ func (m *matcher) selection(in, out *match.Block) *selection {
 	return s
 }
 
-// constraints sets the kinds, operations and namespaces that a server selects by.
+// constraints sets the kinds, operations and namespaces for matchConstraints.
 func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	var union []string
 	for _, f := range filters {
@@ -122,7 +120,7 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 		if len(union) > 1 {
 			panic(refuseField("match", "write a rule for each", "objects that are deleted beside others: a request that deletes one has it as oldObject alone"))
 		}
-		m.object = "request.oldObject" // which Kyverno's background controller has too
+		m.object = "request.oldObject" // which Kyverno's background controller also has
 	}
 	for i := range s.rules {
 		s.rules[i].Operations = union
@@ -133,11 +131,11 @@ func (m *matcher) constraints(s *selection, filters []match.Filter, all bool) {
 	}
 }
 
-// ephemeralContainers is what a request that adds ephemeral containers to a Pod is to. A rule of Kyverno for
-// Pods is one for it too.
+// ephemeralContainers is the subresource that adds ephemeral containers to a Pod. Kyverno's rules for Pods
+// also match it.
 const ephemeralContainers = "pods/ephemeralcontainers"
 
-// addEphemeral adds the requests for ephemeral containers where there are those for Pods.
+// addEphemeral adds requests for ephemeral containers if Pods are matched.
 func (s *selection) addEphemeral() {
 	for i, r := range s.rules {
 		core := slices.Contains([]string{"", "*"}, r.Groups[0]) && slices.Contains([]string{"v1", "*"}, r.Versions[0])
@@ -148,7 +146,7 @@ func (s *selection) addEphemeral() {
 	}
 }
 
-// add joins a rule with one of the same groups and versions.
+// add joins a rule with one for the same groups and versions.
 func (s *selection) add(r resourceRule) {
 	for i, old := range s.rules {
 		if slices.Equal(old.Groups, r.Groups) && slices.Equal(old.Versions, r.Versions) {
@@ -169,7 +167,7 @@ func (s *selection) add(r resourceRule) {
 	s.rules = append(s.rules, r)
 }
 
-// resources are the rules for a kind as Kyverno names it.
+// resources returns the resource rules for a kind in Kyverno's notation.
 func (m *matcher) resources(k selector.Kind) []resourceRule {
 	if k.Kind == "*" && k.Subresource == "" {
 		return []resourceRule{{
@@ -208,7 +206,7 @@ func (m *matcher) resources(k selector.Kind) []resourceRule {
 	return rules
 }
 
-// find looks a kind up: in its group, or in all groups where it does not name one.
+// find looks up a kind in its group, or in all groups if it names none.
 func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 	var versions []string
 	if k.Version != "" && !selector.HasWildcard(k.Version) {
@@ -216,12 +214,12 @@ func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 	}
 	kinds := []schema.GroupVersionKind{{Group: k.Group, Kind: k.Kind}}
 	if selector.HasWildcard(k.Group) {
-		// an error says that there are none
+		// an error means that there are none
 		kinds, _ = m.mapper.KindsFor(schema.GroupVersionResource{Resource: strings.ToLower(k.Kind)})
 		kinds = append(kinds, schema.GroupVersionKind{Kind: k.Kind})
 	}
 	var out []*meta.RESTMapping
-	seen := map[string]bool{"extensions": true} // which no server has any more
+	seen := map[string]bool{"extensions": true} // servers no longer have it
 	for _, gvk := range kinds {
 		if gvk.Kind != k.Kind || seen[gvk.Group] || !selector.MatchWildcard(k.Group, gvk.Group) {
 			continue
@@ -234,7 +232,7 @@ func (m *matcher) find(k selector.Kind) []*meta.RESTMapping {
 	return out
 }
 
-// matchConditions adds what the resource rules cannot say.
+// matchConditions adds conditions that resource rules cannot express.
 func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool) {
 	if m.namespace != "" && m.admission {
 		s.conditions = append(s.conditions, expr.Equal(m.requestNamespace(), expr.String(m.namespace)))
@@ -259,13 +257,12 @@ func (m *matcher) matchConditions(s *selection, filters []match.Filter, all bool
 	}
 }
 
-// filter is a condition for all that a filter asks.
 func (m *matcher) filter(f match.Filter, place string, whole bool) expr.Expr {
 	return expr.And(m.conditions(f, place, whole)...)
 }
 
-// conditions are those of a filter; those on the kind, the operation and the namespace's labels too, if the
-// resource rules are not its own.
+// conditions returns a filter's conditions; also on kind, operation and namespace labels, unless the resource
+// rules are this filter's own.
 func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Expr {
 	var out []expr.Expr
 	if whole {
@@ -318,14 +315,14 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Ex
 	return out
 }
 
-// orEmpty is the value of an optional string, or an empty one.
+// orEmpty is the value of an optional string, or an empty string.
 func orEmpty(optional expr.Expr) expr.Expr { return expr.OrValue(optional, expr.String("")) }
 
 func notNamespace() expr.Expr {
 	return expr.NotEqual(expr.Path("request.kind.kind"), expr.String("Namespace"))
 }
 
-// nameExpression is what names are compared with.
+// nameExpression is the name to match.
 func (m *matcher) nameExpression() expr.Expr {
 	if m.object != "object" {
 		return expr.Path(m.object + ".metadata.name")
@@ -333,7 +330,7 @@ func (m *matcher) nameExpression() expr.Expr {
 	return expr.OrValue(expr.Path("object.metadata.?name"), orEmpty(expr.Path("object.metadata.?generateName")))
 }
 
-// namespaceExpression is what namespaces are compared with: a Namespace counts as its own.
+// namespaceExpression is the namespace to match; for a Namespace, its own name.
 func (m *matcher) namespaceExpression(kinds []selector.Kind) expr.Expr {
 	if len(kinds) == 0 {
 		kinds = m.kinds
@@ -354,7 +351,7 @@ func (m *matcher) namespaceExpression(kinds []selector.Kind) expr.Expr {
 	return m.requestNamespace()
 }
 
-// requestNamespace is the namespace of the request, which it has not for objects in none.
+// requestNamespace is the request namespace, which is absent for cluster-scoped objects.
 func (m *matcher) requestNamespace() expr.Expr {
 	if m.cluster {
 		return orEmpty(expr.Path("request.?namespace"))
@@ -362,8 +359,8 @@ func (m *matcher) requestNamespace() expr.Expr {
 	return expr.Path("request.namespace")
 }
 
-// namespacedOnly keeps a namespaceSelector from Namespaces, which it never selects in a ClusterPolicy, and
-// from objects without a namespace, whose Namespace has no labels there.
+// namespacedOnly excludes Namespaces and other cluster-scoped objects from a namespaceSelector, which never
+// selects them in a ClusterPolicy.
 func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 	switch {
 	case len(f.Kinds) == 0,
@@ -377,7 +374,7 @@ func (m *matcher) namespacedOnly(f match.Filter) []expr.Expr {
 
 func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 	subresource := orEmpty(expr.Path("request.?subResource"))
-	var versions []selector.Kind // of the kinds, in their order
+	var versions []selector.Kind // of the kinds, in order
 	names, requests := map[selector.Kind][]string{}, []expr.Expr(nil)
 	for _, k := range f.Kinds {
 		switch {
@@ -414,8 +411,7 @@ func (m *matcher) kindCondition(f match.Filter) []expr.Expr {
 	return []expr.Expr{anyOf(append(other, requests...))}
 }
 
-// anyOf holds where one of the conditions does, which are written in parentheses where they are made of
-// others.
+// anyOf is the disjunction of conditions, with compound ones in parentheses.
 func anyOf(all []expr.Expr) expr.Expr {
 	for i := range all {
 		if len(all) > 1 {
@@ -425,13 +421,13 @@ func anyOf(all []expr.Expr) expr.Expr {
 	return expr.Or(all...)
 }
 
-// ofRequests reports whether a block names kinds of subresources.
+// ofRequests reports whether a block names subresources.
 func ofRequests(b *match.Block) bool {
 	return b != nil && slices.ContainsFunc(b.Kinds(),
 		func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
 }
 
-// partOf is a condition: a part of a kind matches one of some patterns.
+// partOf is the condition that a part of a kind matches a pattern.
 func partOf(path string, patterns ...string) expr.Expr {
 	if slices.Contains(patterns, "*") || slices.Contains(patterns, "") && !strings.HasSuffix(path, ".group") {
 		return nil
@@ -439,7 +435,7 @@ func partOf(path string, patterns ...string) expr.Expr {
 	return anyWildcard(expr.Path(path), patterns)
 }
 
-// oneOf is a condition: a string is one of some.
+// oneOf is the condition that a string is one of several values.
 func oneOf(text expr.Expr, values []string) expr.Expr {
 	if len(values) == 1 {
 		return expr.Equal(text, expr.String(values[0]))
@@ -447,7 +443,7 @@ func oneOf(text expr.Expr, values []string) expr.Expr {
 	return expr.Binary("in", text, expr.Strings(values...))
 }
 
-// anyWildcard is a condition: a string matches one of some patterns.
+// anyWildcard is the condition that a string matches one of several patterns.
 func anyWildcard(text expr.Expr, patterns []string) expr.Expr {
 	if !slices.ContainsFunc(patterns, selector.HasWildcard) {
 		return oneOf(text, patterns)
@@ -462,7 +458,7 @@ func anyWildcard(text expr.Expr, patterns []string) expr.Expr {
 	return expr.Method(text, "matches", expr.String("(?s)^("+strings.Join(parts, "|")+")$"))
 }
 
-// pairCondition is a condition: a map of strings has a pair; both parts may have wildcards.
+// pairCondition is the condition that a string map has a pair; both parts may have wildcards.
 func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
 	all := expr.OptionalField(of, field)
 	if selector.HasWildcard(key) {
@@ -470,13 +466,13 @@ func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
 		return expr.Macro(expr.OrValue(all, expr.Map()), "exists", "k", pair)
 	}
 	value := expr.OptionalIndex(all, expr.String(key))
-	if strings.Trim(want, "*") == "" { // which an empty one matches too
+	if strings.Trim(want, "*") == "" { // an empty value matches too
 		return expr.And(expr.HasValue(value), translate.Wildcard(orEmpty(value), want))
 	}
 	return translate.Wildcard(orEmpty(value), want)
 }
 
-// labelCondition is a condition: labels are selected.
+// labelCondition is the condition of a label selector.
 func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) expr.Expr {
 	var all []expr.Expr
 	for _, key := range sortedKeys(s.MatchLabels) {

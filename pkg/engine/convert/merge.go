@@ -12,20 +12,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// merge lowers strategic merge patches to edits.
 type merge struct {
 	scope *scope
-	lists []*patching.Lists // of each kind
-	// guards are what the whole patch depends on.
+	lists []*patching.Lists // by kind
+	// guards are conditions of the whole patch.
 	guards []expr.Expr
-	used   map[string]bool // variables of elements that are in scope
-	// loop is the foreach around the patch; nil for none. looped is set where the patch names the loop's own
-	// elements.
+	used   map[string]bool // element variables in scope
+	// loop is the enclosing foreach, or nil. looped is set if the patch names the loop's own elements.
 	loop   *loop
 	looped bool
 }
 
-// fields lowers a map of a patch. Conditions on the map itself go to the guards.
+// fields lowers a map of a patch. Conditions on the map itself are added to guards.
 func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*edit {
 	edits := []*edit{}
 	m.scope.within(at, "map")
@@ -56,19 +54,19 @@ func (m *merge) fields(patch map[string]any, at place, guards *[]expr.Expr) []*e
 	return edits
 }
 
-// fieldOf is the place of a field, whose name may be computed.
+// fieldOf is the place of a field whose name may be computed.
 func (m *merge) fieldOf(at place, name string) place {
 	if !strings.Contains(name, "{{") {
 		return at.field(name, m.scope.sure(at, name))
 	}
 	var key expression
-	if r := refusalOf(func() { key = m.scope.notEmpty(name) }); r != nil { // a server takes no empty key
+	if r := refusalOf(func() { key = m.scope.notEmpty(name) }); r != nil { // a server rejects an empty key
 		panic(refuse(at, "the key %s: %v", name, r))
 	}
 	return at.computed(key.cel)
 }
 
-// edit lowers the value of a field; nil for one that writes nothing.
+// edit lowers the value of a field; nil if it writes nothing.
 func (m *merge) edit(patch any, at place, ifAbsent bool, guards *[]expr.Expr) *edit {
 	e := &edit{at: at, ifAbsent: ifAbsent}
 	if ifAbsent {
@@ -117,7 +115,7 @@ func withoutKey(m map[string]any, key string) map[string]any {
 	return out
 }
 
-// content lowers what is written as a whole: nulls have nothing to delete there.
+// content lowers a whole value: its nulls have nothing to delete.
 func (m *merge) content(patch any, at place) any {
 	switch v := patch.(type) {
 	case map[string]any:
@@ -145,7 +143,7 @@ func (m *merge) content(patch any, at place) any {
 		out := make([]any, 0, len(v))
 		for _, item := range v {
 			content := m.content(item, at.element("", nil))
-			if x, _ := content.(expression); x.when != nil { // a server takes no null in a list
+			if x, _ := content.(expression); x.when != nil { // a server rejects null in a list
 				m.scope.need(x.when)
 			}
 			out = append(out, content)
@@ -172,7 +170,6 @@ func (p place) parentIsLabels() bool {
 	return p.isLabels()
 }
 
-// list lowers a list.
 func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 	keys, merges := m.lists[0].Keys(e.at.path...)
 	for i, other := range m.lists {
@@ -220,7 +217,7 @@ func (m *merge) list(list []any, e *edit, guards *[]expr.Expr) *edit {
 	return e
 }
 
-// set lowers a list of scalars that merges, such as finalizers.
+// set lowers a scalar list that merges, such as finalizers.
 func (m *merge) set(list []any, e *edit) *edit {
 	content := m.content(list, e.at)
 	live := e.at.elements()
@@ -230,7 +227,7 @@ func (m *merge) set(list []any, e *edit) *edit {
 	return e
 }
 
-// element lowers an element of a list: to what is done to the elements that it means.
+// element lowers a list element to edits of the elements that it stands for.
 func (m *merge) element(patch map[string]any, list place, keys []string, guards *[]expr.Expr) *group {
 	if g, rest := m.ofLoop(patch, list); g != nil {
 		if g.fields = m.fields(rest, list.element(g.variable, indexText(g.index)), &g.where); len(g.fields) == 0 {
@@ -266,7 +263,7 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 		g.keys = nil
 		return g
 	}
-	// What is asked about the element has to be asked about one that may be missing.
+	// A condition on the element must also hold if it may be missing.
 	named := at.optional(expr.OptionalIndex(expr.Macro(list.elements(), "filter", variable,
 		expr.And(g.where...)), expr.Int(0)))
 	var own []expr.Expr
@@ -283,12 +280,12 @@ func (m *merge) element(patch map[string]any, list place, keys []string, guards 
 	return g
 }
 
-// keys adds to a group the keys that a pattern spells out.
+// keys adds the keys in a pattern to a group.
 func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) {
 	for _, k := range keys {
 		if patch[k] == nil {
 			if k == "protocol" {
-				g.keys = append(g.keys, keyValue{name: k}) // which the schema has a default for
+				g.keys = append(g.keys, keyValue{name: k}) // the schema has a default for it
 				continue
 			}
 			panic(refuse(at.field(k, true), "an element of the list without its key %s names none", k))
@@ -304,8 +301,7 @@ func (m *merge) keys(patch map[string]any, g *group, at place, keys []string) {
 	}
 }
 
-// anyProtocol adds to a group that an element without a protocol is of TCP or, where there is none of TCP, of
-// any.
+// anyProtocol makes an element without a protocol match TCP or, if there is no TCP element, any protocol.
 func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []string) {
 	variable, _ := m.variables(list)
 	defer func() { delete(m.used, variable) }()
@@ -320,7 +316,7 @@ func (m *merge) anyProtocol(patch map[string]any, g *group, list place, keys []s
 	g.where = append(g.where, expr.Equal(expr.Name(g.variable), first))
 }
 
-// ofLoop is the group of the elements of the loop, if the patch names one by name, and what else is in the
+// ofLoop returns the group of the loop's elements, if the patch refers to one by name, and the rest of the
 // patch.
 func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any) {
 	if m.loop == nil || m.loop.list.root == "" || !expr.Same(m.loop.list.jsonPointer(), list.jsonPointer()) {
@@ -336,7 +332,7 @@ func (m *merge) ofLoop(patch map[string]any, list place) (*group, map[string]any
 	return nil, nil
 }
 
-// anchored lowers an element with anchors: it means elements that are there.
+// anchored lowers an element with anchors: it stands for existing elements.
 func (m *merge) anchored(patch map[string]any, g *group, list place, keys []string,
 	guards *[]expr.Expr,
 ) *group {
@@ -378,7 +374,7 @@ func (m *merge) anchored(patch map[string]any, g *group, list place, keys []stri
 	return g
 }
 
-// variables are names for an element of a list and its index, which no other one has.
+// variables returns unused names for a list element and its index.
 func (m *merge) variables(list place) (element, index string) { return m.scope.variables(list, m.used) }
 
 func hasAdd(v any) bool {
@@ -391,7 +387,6 @@ func hasAdd(v any) bool {
 	return false
 }
 
-// hasAnchor reports whether a pattern has an anchor anywhere.
 func hasAnchor(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// onlyFirst makes each rule depend on those before it, of which the first that changes an object is the last
-// one that is applied to it. Rules with targets count as applied where they match.
+// onlyFirst keeps applyRules: One, or refuses all rules: after the first rule that changes an object, no
+// other applies. Rules with targets count as applied if they match.
 func (c *Conversion) onlyFirst() {
 	var own, others []*rule
 	for _, r := range c.rules {
@@ -34,7 +34,7 @@ func (c *Conversion) onlyFirst() {
 	c.rules = nil
 }
 
-// exclusive returns why it cannot be seen which of the rules is the first one that changes an object.
+// exclusive returns why the first rule that changes an object cannot be determined.
 func exclusive(rules []*rule) string {
 	policies := numbered(rules)
 	for i, r := range rules {
@@ -51,7 +51,7 @@ func exclusive(rules []*rule) string {
 	return ""
 }
 
-// unlessMatched adds to each rule with targets that those before it do not match.
+// unlessMatched makes each rule with targets exclude objects that earlier rules match.
 func unlessMatched(rules []*rule) string {
 	for i, r := range rules {
 		selected := r.selected()
@@ -77,7 +77,7 @@ func unlessMatched(rules []*rule) string {
 	return ""
 }
 
-// sharesKind reports whether an object may be of a kind that both rules select.
+// sharesKind reports whether both rules may select an object of the same kind.
 func (r *rule) sharesKind(other *rule) bool {
 	for _, a := range r.rules {
 		for _, b := range other.rules {
@@ -90,8 +90,8 @@ func (r *rule) sharesKind(other *rule) bool {
 	return false
 }
 
-// changed is the condition that edits change anything; nil where none says so. Kyverno puts the elements of a
-// list that it merges in another place, which is a change as well.
+// changed is the condition that edits change anything; nil if unknown. Kyverno also moves the merged elements
+// of a list, which is a change.
 func changed(edits []*edit) expr.Expr {
 	var any []expr.Expr
 	for _, e := range edits {
@@ -117,13 +117,13 @@ func (e *edit) changes() expr.Expr {
 	case e.ifAbsent:
 		return expr.And(expr.Not(e.at.has), e.when())
 	case isText && text != "", computed && x.isText() && x.when == nil:
-		return expr.NotEqual(e.at.or(expr.String("")), data(e.value)) // nothing is written that is an empty string
+		return expr.NotEqual(e.at.or(expr.String("")), data(e.value)) // an empty string is never written
 	}
 	return expr.And(e.when(), expr.Or(expr.Not(e.at.has), expr.NotEqual(e.at.plain, data(e.value))))
 }
 
-// firstChange is one mutation that makes the changes of the first rule that changes anything. ok is false
-// where the rules have no form in common.
+// firstChange is a single mutation with the changes of the first rule that changes anything. ok is false if
+// the rules have no common form.
 func firstChange(rules []*rule, simplest bool, common []expr.Expr) (m mutation, ok bool) {
 	var names []string
 	for i, r := range slices.Backward(rules) {

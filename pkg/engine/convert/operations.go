@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// patchOperation is an operation of a JSON patch of the old policy.
+// patchOperation is a JSON patch operation of the old policy.
 type patchOperation struct {
 	op    string
 	path  []segment
@@ -25,18 +25,18 @@ type patchOperation struct {
 	value any
 }
 
-// segment is a part of a JSON pointer: a constant, or an expression that is a string.
+// segment is a part of a JSON pointer: a constant or a string expression.
 type segment struct {
 	text string
-	cel  expr.Expr // nil for a constant
+	cel  expr.Expr // nil: a constant
 }
 
 const placeholder = "KMVARIABLE"
 
 var placeholders = regexp.MustCompile(placeholder + `[0-9]+X`)
 
-// operations reads a JSON patch. Variables are inserted before it is read, so that they stand for
-// placeholders meanwhile.
+// operations reads a JSON patch. Kyverno substitutes variables before parsing, so placeholders stand for
+// them.
 func (s *scope) operations(text string) []patchOperation {
 	segments := must(variables.Split(text))
 	var b strings.Builder
@@ -64,7 +64,6 @@ func (s *scope) operations(text string) []patchOperation {
 	return out
 }
 
-// patchReader reads operations with placeholders.
 type patchReader struct {
 	*scope
 	templates []string
@@ -116,7 +115,7 @@ func (r *patchReader) pointer(text string) []segment {
 		if r.form(part) < form {
 			panic(refuseField("", "use it as a key of a patchStrategicMerge", "a part of a path that may have a slash or a quote in it (%s), after which Kyverno reads another path", r.restored(part)))
 		}
-		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !escaped { // no key is empty
+		if placeholders.ReplaceAllString(part, "") == "" && !r.isIndex(x.cel) && !escaped { // a key is never empty
 			r.need(expr.Not(isEmpty(x.cel)))
 		}
 		out = append(out, segment{cel: x.cel})
@@ -124,7 +123,7 @@ func (r *patchReader) pointer(text string) []segment {
 	return out
 }
 
-// restored is a string with its variables.
+// restored restores the variables in a string.
 func (r *patchReader) restored(text string) string {
 	return placeholders.ReplaceAllStringFunc(text, func(p string) string {
 		i, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(p, placeholder), "X"))
@@ -174,7 +173,7 @@ func (r *patchReader) value(n *yaml.Node) any {
 	return x
 }
 
-// quoted is an expression for a string of which variables are a part when it is read as YAML.
+// quoted is the expression of a string with variables after YAML parsing.
 func (r *patchReader) quoted(text string) expression {
 	x := r.templateText(r.restored(text))
 	if r.form(text) < translate.PlainText {
@@ -183,7 +182,7 @@ func (r *patchReader) quoted(text string) expression {
 	return x
 }
 
-// form is that of all variables of a string.
+// form is the common form of all variables in a string.
 func (r *patchReader) form(text string) translate.Form {
 	form := translate.PathSegment
 	for _, variable := range placeholders.FindAllString(text, -1) {
@@ -192,8 +191,7 @@ func (r *patchReader) form(text string) translate.Form {
 	return form
 }
 
-// plainScalar is a scalar as Kyverno's library reads it, which is YAML 1.1: n and off are false, and 010 is
-// 8.
+// plainScalar reads a scalar as Kyverno's library does, as YAML 1.1: n and off are false, 010 is 8.
 func plainScalar(n *yaml.Node) any {
 	if n.Style != 0 {
 		return n.Value
@@ -205,8 +203,8 @@ func plainScalar(n *yaml.Node) any {
 	return v
 }
 
-// patch adds the operations of a JSON patch to those of a rule, so that they do what Kyverno does: it
-// makes what is missing on the way to what it adds, and removes what is there.
+// patch adds the operations of a JSON patch with Kyverno's semantics: add creates missing parents, and remove
+// ignores missing values.
 func (s *scope) patch(all []patchOperation, root place, out *operations) {
 	for i, o := range all {
 		inField(fmt.Sprintf("[%d]", i), func() { s.patchOne(o, root, out) })
@@ -259,14 +257,14 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 		n, err := strconv.Atoi(last.text)
 		switch {
 		case out.has(at):
-		case err == nil && n >= 0 && list.isList(): // the one behind the last is added
+		case err == nil && n >= 0 && list.isList(): // an index behind the last one appends
 			s.longEnough(list, n)
 			op := expr.Cond(at.has, expr.String("replace"), expr.String("add"))
 			out.one(operationOf(op, expr.Entry{Name: "path", Value: at.jsonPointer()}, expr.Entry{Name: "value", Value: written}))
 			return
 		case at.path[len(at.path)-1] == "[]":
 			s.need(at.has)
-		default: // what is missing is added
+		default: // a missing value is added
 			op = "add"
 		}
 		out.one(operation(op, at.jsonPointer(), written))
@@ -280,8 +278,7 @@ func (s *scope) patchOne(o patchOperation, root place, out *operations) {
 	}
 }
 
-// moved adds an operation that takes a value from another place, which has to be there, as the map that it is
-// written to.
+// moved adds a move or copy operation. The source and the destination's parent have to exist.
 func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 	last := o.path[len(o.path)-1]
 	if len(o.from) == 0 || to.isList() || last.text == "-" {
@@ -304,8 +301,8 @@ func (s *scope) moved(o patchOperation, root, to place, out *operations) {
 	out.make(at)
 }
 
-// parent returns the place of the map or list that an operation writes to, and adds what makes it, and those
-// above it, where there are none.
+// parent returns the map or list that an operation writes to, and adds operations that create it and its
+// missing parents.
 func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	at := root
 	for i, seg := range o.path[:len(o.path)-1] {
@@ -333,7 +330,7 @@ func (s *scope) parent(o patchOperation, root place, out *operations) place {
 	return at
 }
 
-// kindFor is what Kyverno makes for a part of a JSON pointer where there is nothing.
+// kindFor is the kind of value that Kyverno creates for a missing part of a JSON pointer.
 func (s *scope) kindFor(seg segment) string {
 	if seg.text == "-" || wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel) {
 		return "list"
@@ -341,7 +338,7 @@ func (s *scope) kindFor(seg segment) string {
 	return "map"
 }
 
-// textOf is the text of a scalar, as labels and annotations have it.
+// textOf is a scalar as a string, for labels and annotations.
 func textOf(content any) any {
 	switch v := content.(type) {
 	case expression:
@@ -352,14 +349,14 @@ func textOf(content any) any {
 	return plainText(content)
 }
 
-// longEnough makes the rule depend on that a list has as many elements.
+// longEnough requires a minimum list length.
 func (s *scope) longEnough(list place, n int) {
 	if n > 0 {
 		s.need(expr.Binary(">=", expr.Method(list.elements(), "size"), expr.Int(int64(n))))
 	}
 }
 
-// needed reports whether the rule depends on that a place is there, or one below it.
+// needed reports whether the rule requires that a place, or one below it, exists.
 func (s *scope) needed(at place) bool {
 	plain := strings.NewReplacer("?", "", "has(", "", ".hasValue()", "", ")", "")
 	path := plain.Replace(at.access().String())
@@ -375,10 +372,10 @@ func (s *scope) needed(at place) bool {
 	return false
 }
 
-// presence matches a condition that asks only whether something is there.
+// presence matches a mere existence condition.
 var presence = regexp.MustCompile(`^(has\([^() ]*\)|[^() ]*\.hasValue\(\))$`)
 
-// loopsOver reports whether a place is there because a loop goes over what is in it.
+// loopsOver reports whether a place exists because a loop visits its elements.
 func (s *scope) loopsOver(at place) bool {
 	pointer, constant := expr.StringOf(at.jsonPointer())
 	return constant && slices.ContainsFunc(s.loops, func(l loop) bool {
@@ -387,18 +384,17 @@ func (s *scope) loopsOver(at place) bool {
 	})
 }
 
-// isIndex reports whether an expression is the index of a loop.
+// isIndex reports whether an expression is a loop index.
 func (s *scope) isIndex(e expr.Expr) bool {
 	return slices.ContainsFunc(s.loops, func(l loop) bool { return expr.Same(e, indexText(l.index)) })
 }
 
-// isList reports whether the schema has a list at the place.
 func (p place) isList() bool {
 	atom, ok := p.shape()
 	return ok && atom.List != nil && atom.Map == nil
 }
 
-// descend is the place that a part of a JSON pointer leads to.
+// descend is the place that a JSON pointer segment leads to.
 func (s *scope) descend(at place, seg segment) place {
 	for _, l := range s.loops {
 		if expr.Same(seg.cel, indexText(l.index)) && l.list.root != "" &&
@@ -408,7 +404,7 @@ func (s *scope) descend(at place, seg segment) place {
 	}
 	list := at.isList() || !at.known() && (wholeNumber.MatchString(seg.text) || s.isIndex(seg.cel))
 	switch {
-	case list && seg.text == "-1": // the last one, or the first of none
+	case list && seg.text == "-1": // the last element, or the first of an empty list
 		length := expr.Method(at.elements(), "size")
 		last := expr.Cond(expr.Binary(">", length, expr.Int(0)), expr.Binary("-", length, expr.Int(1)), expr.Int(0))
 		return at.index(last, expr.Call("string", last))
@@ -422,13 +418,13 @@ func (s *scope) descend(at place, seg segment) place {
 			key = expr.Method(key, "replace", expr.String("~1"), expr.String("/"))
 		}
 		out := at.computed(key)
-		out.pointer[len(out.pointer)-1] = seg.cel // as Kyverno inserts it
+		out.pointer[len(out.pointer)-1] = seg.cel // unescaped, as Kyverno inserts it
 		return out
 	}
 	return at.field(seg.text, s.sure(at, seg.text))
 }
 
-// asPointer is the key of which an expression makes a part of a JSON pointer, if it does.
+// asPointer returns the key that an expression escapes for a JSON pointer, if it does.
 func asPointer(e expr.Expr) (key expr.Expr, escaped bool) {
 	return expr.CutMethod(e, "replace", expr.String("/"), expr.String("~1"))
 }

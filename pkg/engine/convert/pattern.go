@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// matches is a condition: the value at a place is there and matches a pattern of an anchor.
+// matches is the condition that a value exists and matches an anchor's pattern.
 func (m *merge) matches(at place, want any) expr.Expr {
 	switch v := want.(type) {
 	case map[string]any:
@@ -24,7 +24,7 @@ func (m *merge) matches(at place, want any) expr.Expr {
 	case string:
 		if strings.Contains(v, "{{") {
 			x := atPlace(at, func() expression { return m.scope.templateText(v) })
-			return expr.And(at.has, expr.Equal(at.plain, x.cel)) // a wildcard in the value is not taken for one
+			return expr.And(at.has, expr.Equal(at.plain, x.cel)) // a wildcard in the value has no meaning
 		}
 	}
 	return atPlace(at, func() expr.Expr { return m.scope.Pattern(at.value(), want) })
@@ -57,7 +57,7 @@ func (m *merge) matchesMap(at place, want map[string]any) expr.Expr {
 	return expr.And(all...)
 }
 
-// matchesList asks every element, of which there may be none.
+// matchesList applies a pattern to every element of a possibly empty list.
 func (m *merge) matchesList(at place, want []any) expr.Expr {
 	if len(want) == 0 {
 		panic(refuse(at, "a pattern that is an empty list matches nothing"))
@@ -71,7 +71,7 @@ func (m *merge) matchesList(at place, want []any) expr.Expr {
 	return expr.And(at.has, expr.Macro(at.plain, "all", variable, m.matches(element, want[0])))
 }
 
-// matchesSome asks the elements that meet the conditions of a pattern, of which there has to be one.
+// matchesSome requires an element that meets the conditions, and applies the pattern to all of these.
 func (m *merge) matchesSome(element, list place, want map[string]any) expr.Expr {
 	conditions, rest := map[string]any{}, map[string]any{}
 	for key, v := range want {
@@ -97,7 +97,7 @@ var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// plainText is a scalar as a string.
+// plainText formats a scalar as a string.
 func plainText(v any) string {
 	if text, ok := pattern.Text(v); ok {
 		return text
@@ -105,16 +105,16 @@ func plainText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// keyed is a value whose key in a map is computed.
+// keyed is a value with a computed map key.
 type keyed struct {
 	key   expr.Expr
 	value any
 }
 
-// computedKey marks the key of a value that is keyed.
+// computedKey marks the key of a keyed value.
 const computedKey = "\x00"
 
-// data is a JSON value in CEL.
+// data is a JSON value as a CEL expression.
 func data(content any) expr.Expr {
 	switch v := content.(type) {
 	case map[string]any:
@@ -140,7 +140,7 @@ func data(content any) expr.Expr {
 	return expr.Value(content)
 }
 
-// entryOf is an entry of a map, whose key may be computed.
+// entryOf is a map entry whose key may be computed.
 func entryOf(name string, value any) (expr.Expr, any) {
 	if of, computed := value.(keyed); computed {
 		return of.key, of.value
@@ -148,7 +148,7 @@ func entryOf(name string, value any) (expr.Expr, any) {
 	return expr.String(name), value
 }
 
-// nameFirst are the keys of a map in the order in which people write them.
+// nameFirst sorts the keys of a map in their customary order.
 func nameFirst(m map[string]any) []string {
 	keys := sortedKeys(m)
 	if i := slices.Index(keys, "name"); i > 0 {

@@ -13,28 +13,27 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// place is a field of the object, or of an element of one of its lists: how an expression reads it, and
-// which JSON pointer names it.
+// place is a field of the object or of a list element: how expressions read it, and its JSON pointer.
 type place struct {
-	root string    // "object", or the variable of a list's element; empty for what is not a place of the object
-	of   *place    // what it is a field of, or the list that it is an element of by an index; nil for a root
-	key  expr.Expr // a computed key, or an index; nil for a field
-	// plain is the value where it is there, found an optional of it, and has the condition that it is there.
-	// The latter are nil where it always is.
+	root string    // "object", or an element's variable; empty for a value outside the object
+	of   *place    // the parent of the field, or the list of an indexed element; nil for a root
+	key  expr.Expr // a computed key, or an index; nil: a field
+	// plain is the value if it exists, found an optional of it, and has the condition that it exists. The last
+	// two are nil if it always exists.
 	plain, found, has expr.Expr
-	// pointer has the parts of the JSON pointer.
+	// pointer is the JSON pointer in parts.
 	pointer []expr.Expr
-	// types are what the schemas of the rule's kinds say of the place, one at least.
+	// types are the types of the place in the schemas of the rule's kinds; at least one.
 	types []diff.Type
-	// path has the names of fields from the object on, "[]" for the elements of a list.
+	// path is the path of field names from the object, with "[]" for list elements.
 	path []string
-	// absent reports that root itself is an optional.
+	// absent reports that root is an optional.
 	absent bool
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// child is a place in another one: its value, the end of its path and of its pointer, and its type.
+// child is a place below another one.
 func (p place) child(plain func(of expr.Expr) expr.Expr, sure bool, name string, pointer expr.Expr,
 	typ func(diff.Type) diff.Type,
 ) place {
@@ -59,7 +58,7 @@ func fieldOf(name string) func(diff.Type) diff.Type {
 	return func(t diff.Type) diff.Type { return t.Field(name) }
 }
 
-// typesOf are the types of a part of values of some types.
+// typesOf maps types to the types of a part.
 func typesOf(types []diff.Type, part func(diff.Type) diff.Type) []diff.Type {
 	out := make([]diff.Type, len(types))
 	for i, t := range types {
@@ -68,8 +67,8 @@ func typesOf(types []diff.Type, part func(diff.Type) diff.Type) []diff.Type {
 	return out
 }
 
-// shape is what the schemas say of the place. It is not known where one of the kinds has it not, or in
-// another form: what is right for the first kind would be denied for another one.
+// shape is the common shape of the place in all schemas. It is unknown if a kind lacks the place or has
+// another shape: a value for the first kind would be denied for another one.
 func (p place) shape() (atom schema.Atom, ok bool) {
 	atom, ok = p.types[0].Atom()
 	for _, t := range p.types[1:] {
@@ -79,7 +78,7 @@ func (p place) shape() (atom schema.Atom, ok bool) {
 	return atom, ok
 }
 
-// sameSort reports whether values of two types are written in the same way.
+// sameSort reports whether values of two types are written alike.
 func sameSort(a, b schema.Atom) bool {
 	if (a.Scalar == nil) != (b.Scalar == nil) || (a.List == nil) != (b.List == nil) ||
 		(a.Map == nil) != (b.Map == nil) {
@@ -92,13 +91,12 @@ func sameSort(a, b schema.Atom) bool {
 			(len(a.Map.Fields) == 0) == (len(b.Map.Fields) == 0))
 }
 
-// field is the place of a field.
 func (p place) field(name string, sure bool) place {
 	return p.child(func(of expr.Expr) expr.Expr { return expr.Field(of, name) }, sure, name,
 		expr.String(jsonpointer.Escape(name)), fieldOf(name))
 }
 
-// computed is the place of the value of a key that an expression computes.
+// computed is the place of a computed key.
 func (p place) computed(key expr.Expr) place {
 	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}",
 		expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
@@ -106,7 +104,7 @@ func (p place) computed(key expr.Expr) place {
 	return out
 }
 
-// index is the element of a list with an index.
+// index is the place of an indexed list element.
 func (p place) index(index, pointer expr.Expr) place {
 	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]",
 		pointer, diff.Type.Element)
@@ -114,8 +112,7 @@ func (p place) index(index, pointer expr.Expr) place {
 	return out
 }
 
-// element is an element of the list at the place, which a variable holds; index is the expression of its
-// place in the list.
+// element is the place of a list element that a variable holds; index is the expression of its index.
 func (p place) element(variable string, index expr.Expr) place {
 	return place{
 		root: variable, plain: expr.Name(variable), pointer: append(slices.Clip(p.pointer), index),
@@ -124,17 +121,17 @@ func (p place) element(variable string, index expr.Expr) place {
 	}
 }
 
-// optional is the place where its root is an optional.
+// optional is the place with an optional root.
 func (p place) optional(root expr.Expr) place {
 	p.root, p.absent = root.String(), true
 	p.found, p.plain, p.has = root, expr.Method(root, "value"), expr.HasValue(root)
 	return p
 }
 
-// access is an expression for the place: an optional if it may be absent, else the value.
+// access reads the place: an optional if it may be absent, else the value.
 func (p place) access() expr.Expr { return cmp.Or(p.found, p.plain) }
 
-// or is the value, or a default where there is none.
+// or is the value or a default.
 func (p place) or(fallback expr.Expr) expr.Expr {
 	if p.found == nil {
 		return p.plain
@@ -142,10 +139,10 @@ func (p place) or(fallback expr.Expr) expr.Expr {
 	return expr.OrValue(p.found, fallback)
 }
 
-// elements is the value of a list, or an empty one.
+// elements is the list at the place, or an empty list.
 func (p place) elements() expr.Expr { return p.or(expr.List()) }
 
-// value is the value at the place, in the terms of expressions.
+// value is the value at the place for translation.
 func (p place) value() translate.Value {
 	t := translate.TypeOf(p.types...)
 	if p.parentIsLabels() {
@@ -160,7 +157,7 @@ func (p place) value() translate.Value {
 	return translate.Found(p.has, p.found, p.plain, t)
 }
 
-// jsonPointer is an expression that is the JSON pointer of the place, or of one below it.
+// jsonPointer is the JSON pointer of the place, or of one below it, as an expression.
 func (p place) jsonPointer(below ...expr.Expr) expr.Expr {
 	text, out := "", []expr.Expr{}
 	for _, part := range append(slices.Clip(p.pointer), below...) {
@@ -179,7 +176,7 @@ func (p place) jsonPointer(below ...expr.Expr) expr.Expr {
 	return expr.Sum(out...)
 }
 
-// object is the spelling of the type at the place: Object.spec.containers.
+// object is the name of the place's type: Object.spec.containers.
 func (p place) object() string {
 	out := "Object"
 	for _, name := range p.path {
@@ -190,13 +187,13 @@ func (p place) object() string {
 	return out
 }
 
-// atomic reports whether a map or list at the place cannot be changed in part by an ApplyConfiguration.
+// atomic reports whether an ApplyConfiguration can only replace the map or list as a whole.
 func (p place) atomic() bool {
 	atom, ok := p.shape()
 	switch {
 	case !ok:
 		return true
-	case atom.Map != nil && atom.List != nil: // anything
+	case atom.Map != nil && atom.List != nil: // any value
 		return true
 	case atom.Map != nil:
 		return atom.Map.ElementRelationship == schema.Atomic
@@ -206,7 +203,7 @@ func (p place) atomic() bool {
 	return false
 }
 
-// listKeys are the keys by which an ApplyConfiguration merges the list at the place.
+// listKeys are the keys by which an ApplyConfiguration merges the list.
 func (p place) listKeys() []string {
 	if atom, ok := p.shape(); ok && atom.List != nil && atom.List.ElementRelationship == schema.Associative {
 		return atom.List.Keys
@@ -214,14 +211,14 @@ func (p place) listKeys() []string {
 	return nil
 }
 
-// strings reports whether the place is a map whose keys are not fields, such as labels.
+// texts reports whether the place is a map whose keys are not fields, such as labels.
 func (p place) texts() bool {
 	atom, ok := p.shape()
-	// what may be a scalar may be anything
+	// a possible scalar may be anything
 	return ok && atom.Map != nil && atom.Scalar == nil && len(atom.Map.Fields) == 0
 }
 
-// scalar is the type of a scalar at the place, as the schema has it; empty if it is not known.
+// scalar is the scalar type in the schema; empty if unknown.
 func (p place) scalar() schema.Scalar {
 	if atom, ok := p.shape(); ok && atom.Scalar != nil && atom.Map == nil && atom.List == nil {
 		return *atom.Scalar
@@ -229,10 +226,10 @@ func (p place) scalar() schema.Scalar {
 	return ""
 }
 
-// known reports whether the schema has the place.
+// known reports whether the place is in the schema.
 func (p place) known() bool { _, ok := p.shape(); return ok }
 
-// isLabels reports whether the place is a map whose values are always strings.
+// isLabels reports whether the place is a map with only string values.
 func (p place) isLabels() bool {
 	n := len(p.path)
 	return n > 1 && p.path[n-2] == "metadata" && (p.path[n-1] == "labels" || p.path[n-1] == "annotations")

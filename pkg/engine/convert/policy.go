@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// policy is one of the new policies.
 type policy struct {
 	admission           bool // a MutatingAdmissionPolicy, with its binding
 	name, namespace     string
@@ -24,19 +23,17 @@ type policy struct {
 	variables           []named
 	mutations           []mutation
 	failurePolicy       string
-	timeout             any // of the webhook, in seconds; nil for the default
+	timeout             any // of the webhook, in seconds; nil: default
 	existing            *existing
-	// autogen has Kyverno derive policies for controllers of Pods: for those, or all that it knows where
-	// there are none.
+	// autogen has Kyverno derive policies for these Pod controllers; for all supported ones if empty.
 	autogen     bool
 	controllers []string
-	param       types.NamespacedName // the ConfigMap that is the parameter of a MutatingAdmissionPolicy
+	param       types.NamespacedName // the ConfigMap parameter of a MutatingAdmissionPolicy
 }
 
-// key is the name with the namespace.
+// key is namespace/name.
 func (p *policy) key() string { return p.namespace + "/" + p.name }
 
-// named is an expression with a name.
 type named struct {
 	name string
 	cel  expr.Expr
@@ -44,7 +41,7 @@ type named struct {
 
 func (n named) same(other named) bool { return n.name == other.name && expr.Same(n.cel, other.cel) }
 
-// addNamed adds expressions to others, unless they are there already.
+// addNamed adds expressions that are not present yet.
 func addNamed(all []named, more ...named) []named {
 	for _, n := range more {
 		if !slices.ContainsFunc(all, n.same) {
@@ -54,26 +51,25 @@ func addNamed(all []named, more ...named) []named {
 	return all
 }
 
-// mutation is one step of a policy.
 type mutation struct {
 	comment string
-	note    string // what it does otherwise than the rule
-	apply   bool   // an ApplyConfiguration; else a JSONPatch
+	note    string // how it differs from the rule
+	apply   bool   // an ApplyConfiguration; false: a JSONPatch
 	cel     expr.Expr
 	when    []expr.Expr
-	// the condition stands in the fields of an ApplyConfiguration, which autogen moves into a template
+	// the condition is within the fields of an ApplyConfiguration, which autogen moves into a template
 	inside bool
 }
 
-// existing is what makes a policy one that changes other objects than those that it matches.
+// existing makes a policy mutate existing objects instead of its trigger.
 type existing struct {
 	self       bool      // each object is its own target
-	expression expr.Expr // that names the targets; nil for rules
+	expression expr.Expr // selects the targets; nil: rules
 	rules      []resourceRule
 	conditions []expr.Expr
 }
 
-// expression is that of the mutation, with its condition.
+// expression is the mutation's expression with its condition.
 func (m *mutation) expression() expr.Expr {
 	when := expr.And(m.when...)
 	if !m.inside {
@@ -89,7 +85,7 @@ func (m *mutation) expression() expr.Expr {
 	return expr.Object("Object", fields...)
 }
 
-// nothing is the expression of a mutation that changes nothing.
+// nothing is the expression of an empty mutation.
 func (m *mutation) nothing() expr.Expr {
 	if m.apply {
 		return expr.Object("Object")
@@ -109,7 +105,7 @@ func (p *policy) String() string {
 		w.line(1, "failurePolicy: "+scalar(p.failurePolicy))
 	}
 	switch {
-	case p.admission: // which has no webhook
+	case p.admission: // it has no webhook
 		w.line(1, "reinvocationPolicy: Never")
 	case p.timeout != nil:
 		w.line(1, "webhookConfiguration:", fmt.Sprint("  timeoutSeconds: ", p.timeout))
@@ -155,7 +151,7 @@ func (p *policy) evaluation(w *writer) {
 	if p.admission {
 		return
 	}
-	// and admission, which sets it off; an object is not changed there where a policy has targets
+	// and admission, which triggers it; a policy with targets does not change the admitted object
 	if p.existing != nil {
 		w.line(1, "evaluation:", "  mutateExisting:", "    enabled: true")
 	}
@@ -190,7 +186,7 @@ func (p *policy) binding(w *writer) {
 	}
 }
 
-// nameConditions gives each condition a name that says what it asks.
+// nameConditions names each condition after its contents.
 func nameConditions(conditions []expr.Expr) []named {
 	var out []named
 	taken := map[string]bool{}
@@ -205,14 +201,14 @@ func nameConditions(conditions []expr.Expr) []named {
 	return out
 }
 
-// without are the expressions that are not among others.
+// without removes expressions from others.
 func without(all, others []expr.Expr) []expr.Expr {
 	return slices.DeleteFunc(slices.Clone(all), func(e expr.Expr) bool { return expr.Contains(others, e) })
 }
 
 var words = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// slug is a name for a condition, made of the words in it that say something.
+// slug derives a name from the significant words of a condition.
 func slug(condition expr.Expr) string {
 	noise := []string{
 		"object", "oldobject", "metadata", "generatename", "orvalue", "hasvalue", "request",
@@ -236,7 +232,7 @@ func slug(condition expr.Expr) string {
 		}
 	}
 	name := strings.Join(out, "-")
-	for ; len(name) > 50 && len(out) > 1; name = strings.Join(out, "-") { // whole words
+	for ; len(name) > 50 && len(out) > 1; name = strings.Join(out, "-") { // cut after a whole word
 		out = out[:len(out)-1]
 	}
 	name = strings.TrimRight(name[:min(len(name), 50)], "-")

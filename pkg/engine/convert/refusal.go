@@ -11,17 +11,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Refusal says why a rule, or a whole policy, is not converted.
+// Refusal is the reason why a rule, or a whole policy, is not converted.
 type Refusal struct {
 	Rule   string // empty for the whole policy
-	Field  string // in the rule; else in the policy
+	Field  string // in the rule, or in the policy
 	Line   int    // of the field, as in engine.CompileError
 	Reason string
-	// Instead is the nearest way; empty where there is none.
+	// Instead is the closest alternative, or empty.
 	Instead string
 }
 
-// Error gives the field, the reason, and the nearest way.
+// Error gives the field, the reason and the alternative.
 func (r *Refusal) Error() string {
 	text := r.Reason
 	if r.Field != "" {
@@ -33,7 +33,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// refusalOf returns the refusal that a function panics with, as deep as it may be in a rule.
+// refusalOf recovers the refusal that a function panics with.
 func refusalOf(do func()) (out *Refusal) {
 	defer func() {
 		switch p := recover().(type) {
@@ -50,7 +50,7 @@ func refusalOf(do func()) (out *Refusal) {
 	return nil
 }
 
-// must is a value without which the rule is refused.
+// must refuses the rule on an error.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(&Refusal{Reason: err.Error()})
@@ -58,7 +58,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// inField puts the place of a refusal below a field.
+// inField prefixes the field of a refusal.
 func inField(field string, do func()) {
 	if r := refusalOf(do); r != nil {
 		refusal := *r
@@ -69,13 +69,13 @@ func inField(field string, do func()) {
 	}
 }
 
-// read is what a field is converted to.
+// read converts a field, and adds its name to a refusal.
 func read[T any](field string, of func() T) (out T) {
 	inField(field, func() { out = of() })
 	return out
 }
 
-// atPlace is what is converted at a place of the object; a refusal of it is worded in a format.
+// atPlace converts at a place of the object, which it adds to a refusal.
 func atPlace[T any](at place, of func() T) (out T) {
 	if r := refusalOf(func() { out = of() }); r != nil {
 		panic(refuse(at, "%v", r))
@@ -83,7 +83,7 @@ func atPlace[T any](at place, of func() T) (out T) {
 	return out
 }
 
-// refuse is why what stands at a place of the object cannot be written in the new language.
+// refuse refuses to write at a place of the object.
 func refuse(at place, format string, args ...any) *Refusal {
 	return &Refusal{
 		Field:  strings.ReplaceAll(strings.Join(at.path, "."), ".[]", "[]"),
@@ -91,17 +91,16 @@ func refuse(at place, format string, args ...any) *Refusal {
 	}
 }
 
-// refuseField is why a field of a rule cannot be said in the new language.
+// refuseField refuses a field of a rule.
 func refuseField(field, instead, format string, args ...any) *Refusal {
 	return &Refusal{Field: field, Reason: fmt.Sprintf(format, args...), Instead: instead}
 }
 
-// wholePolicy stands for the index of a rule.
+// wholePolicy is the index of no rule.
 const wholePolicy = -1
 
-// closed refuses a field that is given and is none of those that the conversion reads, or that say nothing
-// about what a mutate rule does: what is neither carried over nor known to be of no effect would be lost. The
-// place is that of the mapping.
+// closed refuses fields that are neither read by the conversion nor without effect on a mutate rule: they
+// would be lost. The place is the path of the mapping.
 func closed(f *policydecode.Fields, place string, read ...string) {
 	for _, key := range sortedKeys(f.Values) {
 		if f.Values[key] != nil && !slices.Contains(read, key) {
@@ -111,7 +110,7 @@ func closed(f *policydecode.Fields, place string, read ...string) {
 	}
 }
 
-// one refuses what is given beside a field that is read in its place.
+// one refuses more than one of several alternative fields.
 func one(f *policydecode.Fields, place string, of ...string) {
 	given := slices.DeleteFunc(of, func(key string) bool { return f.Values[key] == nil })
 	if len(given) > 1 {
@@ -120,10 +119,9 @@ func one(f *policydecode.Fields, place string, of ...string) {
 	}
 }
 
-// spec refuses what a policy says of all its rules and the new policies cannot say. Of the fields that are
-// read nowhere, the ones of other rules (validationFailureAction, generateExisting, ...) do not concern
-// mutation, scans in the background only report on mutate rules, and mutateExistingOnPolicyUpdate is told by
-// a note.
+// spec refuses policy settings that the new policies cannot express. Unread settings have no effect here:
+// some are for other rule types (validationFailureAction, generateExisting, ...), background scans only
+// report on mutate rules, and a note covers mutateExistingOnPolicyUpdate.
 func (c *converter) spec() {
 	spec := policydecode.Node{Report: &policydecode.Report{}, Value: c.document.Object().Object["spec"]}.Fields()
 	closed(spec, "spec", "rules", "applyRules", "failurePolicy", "admission", "webhookTimeoutSeconds",
@@ -141,8 +139,8 @@ func (c *converter) spec() {
 	closed(webhook, "spec.webhookConfiguration", "failurePolicy", "timeoutSeconds")
 }
 
-// unknownFields returns the first field that there is not of each rule that mutates, by its index, and of the
-// rest of the policy.
+// unknownFields returns the first unknown field of each mutate rule by its index, and of the rest of the
+// policy.
 func unknownFields(d engine.Document, written []kyverno.WrittenRule) map[int]*Refusal {
 	out := map[int]*Refusal{}
 	_, _ = new(kyverno.Dialect).Compile(engine.Compilation{

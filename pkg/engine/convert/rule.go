@@ -24,27 +24,26 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// rule is a rule of the old policy in the terms of the new ones.
 type rule struct {
-	name    string // as it is written
+	name    string // as written
 	index   int    // in spec.rules
 	derived bool
 	selection
-	guards          []expr.Expr // conditions that the whole rule depends on, besides those of the selection
+	guards          []expr.Expr // conditions of the whole rule besides its selection
 	variables       []named
-	beside          []named                 // variables of earlier rules that may be in one policy with it
+	beside          []named                 // variables of earlier rules that may share its policy
 	existing        *existing               // of a rule with targets
-	target          schema.GroupVersionKind // their kind
+	target          schema.GroupVersionKind // the kind of the targets
 	policyNamespace string                  // of a Policy
 	contexts        policydecode.Node
-	param           types.NamespacedName // the ConfigMap that is the parameter of the new policy
-	part            int                  // of its targets
-	inside          bool                 // its conditions cannot be those of a policy
-	notes           []string             // what it does otherwise than the old one
-	// the condition that it changes anything where it is applied; nil where there is none
+	param           types.NamespacedName // the ConfigMap parameter of the new policy
+	part            int                  // the index of its target
+	inside          bool                 // its conditions cannot be policy conditions
+	notes           []string             // differences from the old rule
+	// the condition that it changes anything if it applies; nil if unknown
 	changes expr.Expr
-	never   bool // it is never applied
-	// forms are the ways to write what it does, the simplest first.
+	never   bool // it never applies
+	// forms are the ways to write the mutations, the simplest first.
 	forms [][]mutation
 }
 
@@ -53,10 +52,10 @@ type converter struct {
 	Options
 	document engine.Document
 	ctx      context.Context
-	rules    []*rule // that are converted so far
+	rules    []*rule // converted so far
 }
 
-// beside are the variables of the rules that are converted so far and may be in one policy with another one.
+// beside are the variables of converted rules that may share a policy with this one.
 func (c *converter) beside(r *rule) []named {
 	var out []named
 	for _, other := range c.rules {
@@ -67,7 +66,7 @@ func (c *converter) beside(r *rule) []named {
 	return out
 }
 
-// rule converts one rule. The error is a *Refusal.
+// rule converts one rule. It panics with a *Refusal.
 func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	c.spec()
 	report := &policydecode.Report{}
@@ -75,15 +74,14 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 		Report: report, Path: fmt.Sprintf("spec.rules[%d]", w.Index),
 		Value: w.Fields,
 	}.Fields()
-	// A request of Kyverno's background controller is skipped by both unless they say otherwise;
-	// reportProperties are for reports.
+	// Both skip requests of Kyverno's background controller by default; reportProperties are for reports.
 	closed(f, "", "name", "match", "exclude", "context", "preconditions", "mutate",
 		"reportProperties", "description", "skipBackgroundRequests")
 	if f.Values["skipBackgroundRequests"] == false {
 		panic(refuseField("skipBackgroundRequests", "leave it out, and set evaluation.skipBackgroundRequests of the MutatingPolicy", "is false"))
 	}
 	r := &rule{name: f.At("name").Text(), index: w.Index, derived: w.Derived, part: part, contexts: f.At("context")}
-	for _, block := range []string{"match", "exclude"} { // where filters count, nothing besides them does
+	for _, block := range []string{"match", "exclude"} { // filters replace the other fields
 		if b := f.At(block).Fields(); len(b.At("any").List())+len(b.At("all").List()) > 0 {
 			closed(b, block, "any", "all")
 		}
@@ -120,12 +118,12 @@ func (c *converter) rule(w kyverno.WrittenRule, part int) *rule {
 	return r
 }
 
-// mentions reports whether a value has a string, as a key or in one.
+// mentions reports whether a value contains a string, in a key or a string.
 func mentions(value any, text string) bool {
 	return anyText(value, func(in string) bool { return strings.Contains(in, text) })
 }
 
-// anyText reports whether something holds for any string of a value, or any key.
+// anyText reports whether a predicate holds for any string or key in a value.
 func anyText(value any, holds func(string) bool) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -142,8 +140,8 @@ func anyText(value any, holds func(string) bool) bool {
 	return false
 }
 
-// onlyOperation makes a condition on the operation one of the resource rules, and the other way round where
-// Kyverno does not read the operations of resource rules: where existing objects are mutated.
+// onlyOperation moves a condition on the operation to the resource rules; or the reverse for existing
+// objects, where Kyverno ignores the operations of resource rules.
 func (r *rule) onlyOperation() {
 	if r.existing != nil {
 		if o := r.rules[0].Operations; !slices.Equal(o, []string{"CREATE", "UPDATE"}) {
@@ -174,10 +172,10 @@ func (r *rule) onlyOperation() {
 	})
 }
 
-// operationAsked is a condition that asks for nothing but the operation.
+// operationAsked matches a condition on only the operation.
 var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+")|(!?)\(?request\.operation in \[([^\]]*)\]\)?)$`)
 
-// mutate converts what the rule does.
+// mutate converts the mutation of the rule.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
 	closed(f, "mutate", "targets", "mutateExistingOnPolicyUpdate", "foreach", "patchStrategicMerge",
 		"patchesJson6902", "overlay", "patches")
@@ -189,7 +187,7 @@ func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
 	r.guards = append(r.guards, c.patches(r, s, f)...)
 }
 
-// patches converts the patches of a rule, of whatever form, and returns what they depend on.
+// patches converts the patches of a rule, and returns their guards.
 func (c *converter) patches(r *rule, s *scope, f *policydecode.Fields) (guards []expr.Expr) {
 	merge := func(field string) {
 		patch, ok := f.Values[field].(map[string]any)
@@ -221,8 +219,8 @@ func (c *converter) jsonPatch(r *rule, s *scope, text string) {
 	r.forms = [][]mutation{{{cel: out.expr()}}}
 }
 
-// typed are the kinds whose schemas say how to write a patch; one of which nothing is known where the rule
-// has others, too.
+// typed are the kinds whose schemas decide how to write a patch; one unknown kind if the rule also has
+// others.
 func (r *rule) typed() []schema.GroupVersionKind {
 	if r.target.Kind != "" {
 		return []schema.GroupVersionKind{r.target}
@@ -233,8 +231,8 @@ func (r *rule) typed() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{{}}
 }
 
-// types are those of the kinds. A field that may be null has none, so that expressions ask for its type: CEL
-// fails on a null that is taken for a map or a string.
+// types are the types of the kinds. A nullable field has no type, so that expressions check it: CEL fails on
+// a null that is used as a map or a string.
 func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
 	out := make([]diff.Type, len(kinds))
 	for i, k := range kinds {
@@ -244,7 +242,7 @@ func (c *converter) types(kinds []schema.GroupVersionKind) []diff.Type {
 }
 
 func (c *converter) typeOf(kind schema.GroupVersionKind) diff.Type {
-	if diff.BuiltIn(kind.Group) { // which know no null
+	if diff.BuiltIn(kind.Group) { // they have no nulls
 		return diff.TypeOf(c.ctx, c.Reader, kind)
 	}
 	s, err := c.Reader.Schema(c.ctx, kind)
@@ -254,12 +252,12 @@ func (c *converter) typeOf(kind schema.GroupVersionKind) diff.Type {
 	return diff.NewType(s.NonNull(), kind)
 }
 
-// root is the whole object, as an expression sees it.
+// root is the whole object.
 func (c *converter) root(r *rule) place {
 	return place{root: "object", plain: expr.Name("object"), types: c.types(r.typed())}
 }
 
-// alwaysThere are the places that all objects of some kinds have that a server takes.
+// alwaysThere are the places that exist in all valid objects of some kinds.
 func alwaysThere(kinds []schema.GroupVersionKind) []string {
 	out := ""
 	for i, k := range kinds {
@@ -270,7 +268,7 @@ func alwaysThere(kinds []schema.GroupVersionKind) []string {
 		case i == 0:
 			out = spec + ".containers"
 		case out != spec+".containers":
-			out = "spec" // which is all that they have in common
+			out = "spec" // the only common place
 		}
 	}
 	if out == "" {
@@ -279,7 +277,7 @@ func alwaysThere(kinds []schema.GroupVersionKind) []string {
 	return []string{out}
 }
 
-// kindsOf are the kinds of a rule; none where it has others, too.
+// kindsOf are the kinds of a rule; none if it also has others.
 func (r *rule) kindsOf() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, rule := range r.rules {
@@ -303,13 +301,13 @@ func (c *converter) scope(r *rule, targets bool) *scope {
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
 }
 
-// onlyDeleted reports whether the rule matches objects that are deleted, and no others.
+// onlyDeleted reports whether the rule matches only DELETE requests.
 func (r *rule) onlyDeleted() bool {
 	return !slices.ContainsFunc(r.rules,
 		func(rule resourceRule) bool { return !slices.Equal(rule.Operations, []string{"DELETE"}) })
 }
 
-// lists says how the lists of the rule's kinds merge.
+// lists describes how the lists of the rule's kinds merge.
 func (c *converter) lists(r *rule) []*patching.Lists {
 	var out []*patching.Lists
 	for _, gvk := range r.typed() {
@@ -333,8 +331,8 @@ func (c *converter) strategicMerge(r *rule, s *scope, patch map[string]any) []ex
 	return m.guards
 }
 
-// formsOf are the ways to make edits: an ApplyConfiguration, before a JSON patch of what it cannot say, and a
-// JSON patch.
+// formsOf are the forms of edits: an ApplyConfiguration followed by a JSON patch of the remainder, and a JSON
+// patch alone.
 func formsOf(edits []*edit, root place) [][]mutation {
 	var forms [][]mutation
 	if apply, patch := splitAll(edits); len(apply) > 0 {

@@ -11,25 +11,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/translate"
 )
 
-// scope is what the strings of a rule can mention: it turns them into expressions.
+// scope translates the strings of a rule to expressions.
 type scope struct {
 	*translate.Scope
-	always []string // places that the objects always have
-	// needs collects the conditions without which the rule fails, as its variables are missing.
+	always []string // places that always exist
+	// needs collects the conditions that variables exist, without which the rule fails.
 	needs *[]expr.Expr
 	loops []loop
 }
 
-// loop is a foreach around a patch.
+// loop is an enclosing foreach.
 type loop struct {
-	list            place // whose pointer is empty where it is not a list of the object
+	list            place // its pointer is empty if it is not in the object
 	variable, index string
-	descending      bool // the last element comes first
+	descending      bool // visit the last element first
 	where           []expr.Expr
 	each            expr.Expr // the expression of the list
 }
 
-// need is a condition without which the rule fails.
+// need adds a condition without which the rule fails.
 func (s *scope) need(c expr.Expr) {
 	if c == nil {
 		return
@@ -37,7 +37,7 @@ func (s *scope) need(c expr.Expr) {
 	for _, l := range slices.Backward(s.loops) {
 		where := expr.And(l.where...)
 		if expr.Contains(expr.Operands(where, "&&"), c) {
-			return // it is what the loop asks for already
+			return // the loop implies it
 		}
 		variables := []expr.Expr{expr.Name(l.variable)}
 		if c = expr.Or(expr.Not(where), c); expr.Mentions(c, expr.Name(l.index)) {
@@ -50,9 +50,8 @@ func (s *scope) need(c expr.Expr) {
 	}
 }
 
-// within makes the rule depend on that a place is a map, a list or a scalar, where there is anything. Of what
-// the schemas do not say that it is one, both CEL and a JSON patch have errors where it is something else,
-// and the request would be denied; Kyverno's rule fails, and changes nothing.
+// within requires a place to be a map, a list or a scalar if it exists. Without a schema, CEL and JSON
+// patches fail on other values, which denies the request; Kyverno's rule fails and changes nothing.
 func (s *scope) within(p place, kind string) {
 	atom, ok := p.shape()
 	kinds := map[string]bool{"map": atom.Map != nil, "list": atom.List != nil, "scalar": atom.Scalar != nil}
@@ -66,7 +65,7 @@ func (s *scope) within(p place, kind string) {
 	switch {
 	case ok && known, len(p.path) == 0, p.path[0] == "metadata":
 	case kind == "map" && len(p.path) == 1 && slices.Contains(translate.Conventions, p.path[0]):
-	case kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds say it of ports
+	case kind == "scalar" && p.types[0].EmptyIsAbsent: // built-in kinds have this for ports
 	case p.root != "object" && !slices.ContainsFunc(s.loops, func(l loop) bool { return l.variable == p.root }):
 		panic(refuse(p, "the schema does not say that it is a %s; %s", kind, translate.GiveDefinition))
 	default:
@@ -74,14 +73,14 @@ func (s *scope) within(p place, kind string) {
 	}
 }
 
-// templateText is an expression for a string with variables.
+// templateText is the expression of a string with variables.
 func (s *scope) templateText(template string) expression {
 	x := s.template(template)
 	s.need(x.when)
 	return x.asText()
 }
 
-// asText is the expression as a string.
+// asText converts the expression to a string.
 func (x expression) asText() expression {
 	switch {
 	case x.isText():
@@ -93,10 +92,10 @@ func (x expression) asText() expression {
 	return expression{cel: x.cel}
 }
 
-// template is an expression for a string with variables, which may be of any type.
+// template is the expression, of any type, of a string with variables.
 func (s *scope) template(template string) expression { return s.expressionOf(template, s.Scope) }
 
-// value is template for a string at a place of the object.
+// value is a template for a string at a place of the object.
 func (s *scope) value(template string, at place) expression {
 	return s.expressionOf(template, s.At(at.path...))
 }
@@ -109,7 +108,7 @@ func (s *scope) expressionOf(template string, in *translate.Scope) expression {
 	return s.expression(v)
 }
 
-// expression is the expression of a value that has to be there.
+// expression is the expression of a required value.
 func (s *scope) expression(v translate.Value) expression {
 	if lit, ok := v.Literal(); ok {
 		switch lit := lit.(type) {
@@ -127,7 +126,6 @@ func (s *scope) expression(v translate.Value) expression {
 	return out
 }
 
-// conditions translates preconditions.
 func (s *scope) conditions(raw any) []expr.Expr {
 	var out []expr.Expr
 	for _, c := range s.Conditions(raw) {
@@ -136,8 +134,8 @@ func (s *scope) conditions(raw any) []expr.Expr {
 	return out
 }
 
-// conditionsOfLoop translates the preconditions of the innermost loop. Where one fails for an element, the
-// whole rule does.
+// conditionsOfLoop translates the preconditions of the innermost loop. An error for one element fails the
+// whole rule.
 func (s *scope) conditionsOfLoop(raw any) {
 	l := &s.loops[len(s.loops)-1]
 	for _, c := range s.Conditions(raw) {
@@ -146,7 +144,7 @@ func (s *scope) conditionsOfLoop(raw any) {
 	}
 }
 
-// appendCondition appends a condition unless it always holds.
+// appendCondition appends a condition that does not always hold.
 func appendCondition(all []expr.Expr, c expr.Expr) []expr.Expr {
 	if always, _ := expr.BoolOf(c); always {
 		return all
@@ -154,10 +152,10 @@ func appendCondition(all []expr.Expr, c expr.Expr) []expr.Expr {
 	return append(all, c)
 }
 
-// indexText is the index of an element, which a variable holds, as a part of a JSON pointer.
+// indexText is an index variable as a JSON pointer segment.
 func indexText(index string) expr.Expr { return expr.Call("string", expr.Name(index)) }
 
-// sure reports whether a field is there in every object that a server takes.
+// sure reports whether a field exists in every valid object.
 func (s *scope) sure(at place, name string) bool {
 	path := append(at.path[:len(at.path):len(at.path)], name)
 	if n := len(path); n > 2 && path[n-2] == "[]" {
@@ -171,7 +169,7 @@ func (s *scope) sure(at place, name string) bool {
 		slices.ContainsFunc(s.always, func(sure string) bool { return strings.HasPrefix(sure+".", place+".") })
 }
 
-// variables are names for an element of a list and its index, which no other one has.
+// variables returns unused names for a list element and its index.
 func (s *scope) variables(list place, used map[string]bool) (element, index string) {
 	name := "e"
 	if n := len(list.path); n > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// targets converts a rule that changes other objects than the one that it matches. In the new policy the
-// object is the target t, and request.object what the rule matches.
+// targets converts a rule that mutates existing objects. In the new policy, object is the target t and
+// request.object the trigger.
 func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if c.To == MutatingAdmissionPolicy {
 		panic(refuseField("mutate.targets", "write a MutatingPolicy", "a MutatingAdmissionPolicy changes the object of the request only"))
@@ -36,7 +36,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	if err != nil {
 		panic(refuseField("mutate.targets[0].kind", translate.GiveDefinition, "the kind %s is not known", gvk.Kind))
 	}
-	for i := range r.guards { // in whose variables the object is the trigger, and in others the target
+	for i := range r.guards { // here object is the trigger, elsewhere the target
 		r.guards[i] = r.inlined(r.guards[i])
 	}
 	if slices.ContainsFunc(r.guards, mentionsVariables) {
@@ -59,7 +59,7 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	r.variables = nil
 	x := &existing{rules: []resourceRule{resource}}
 	inner := c.targetScope(r, gvk)
-	// What names the target is evaluated on the trigger.
+	// The names of targets are evaluated on the trigger.
 	if ns := r.policyNamespace; ns != "" {
 		parts["namespace"] = ns
 	}
@@ -84,13 +84,13 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	x.conditions = slices.Concat(x.conditions, conditions, *inner.needs, guards)
 }
 
-// mentionsVariables reports whether an expression uses variables of the policy.
+// mentionsVariables reports whether an expression uses policy variables.
 func mentionsVariables(e expr.Expr) bool { return expr.Mentions(e, expr.Name("variables")) }
 
-// maxInlined is how many bytes an expression may have in which variables are written out.
+// maxInlined bounds the bytes of an expression with inlined variables.
 const maxInlined = 64 << 10
 
-// inlined is an expression in which variables are written out, unless it becomes too long.
+// inlined inlines the variables of an expression, unless it becomes too long.
 func (r *rule) inlined(e expr.Expr) expr.Expr {
 	for _, v := range slices.Backward(r.variables) {
 		text, value := e.String(), v.cel.String()
@@ -102,7 +102,7 @@ func (r *rule) inlined(e expr.Expr) expr.Expr {
 	return e
 }
 
-// targetLabels is the condition of a selector of targets.
+// targetLabels is the condition of a target selector.
 func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
 	labels := read("mutate.targets[0].selector",
 		func() *metav1.LabelSelector { return must(policydecode.LabelSelector(selector.Value)) })
@@ -115,7 +115,7 @@ func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
 	})
 }
 
-// computedLabels is the condition of a selector with variables in its values.
+// computedLabels is the condition of a selector whose values have variables.
 func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 	if len(labels.MatchExpressions) > 0 {
 		panic(refuseField("", "write matchLabels", "matchExpressions beside variables"))
@@ -133,8 +133,8 @@ func computedLabels(s *scope, labels *metav1.LabelSelector) expr.Expr {
 	return expr.And(all...)
 }
 
-// isTrigger reports whether the target is the object that the rule matches. Without a namespace, it is each
-// object of that name.
+// isTrigger reports whether the target is the trigger. Without a namespace, a target is every object of that
+// name.
 func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced bool,
 	parts map[string]string,
 ) bool {
@@ -156,7 +156,7 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 		!strings.Contains(rules[0].Resources[0], "/")
 }
 
-// targetScope is what the patch of a target can mention.
+// targetScope is the scope of a target's patch.
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
@@ -171,13 +171,13 @@ func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 // targetsName is the name of a target.
 var targetsName = expr.Path("object.metadata.name") //nolint:gochecknoglobals // an immutable expression
 
-// targetName is what names targets, as the policy has it.
+// targetName identifies targets, as in the policy.
 type targetName struct {
 	version, resource, name, namespace string
 	namespaced                         bool
 }
 
-// nameTargets says which objects are targets: s is the scope of the trigger, and inner that of a target.
+// nameTargets selects the targets: s is the trigger's scope, and inner the target's.
 func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	name, namespace, namespaced, version, resource := t.name, t.namespace, t.namespaced, t.version, t.resource
 	computed := strings.Contains(name+namespace, "{{")
@@ -194,7 +194,7 @@ func (r *rule) nameTargets(x *existing, s, inner *scope, t targetName) {
 	in := expr.String("")
 	if namespaced && namespace != "" && namespace != "*" {
 		ns := read("mutate.targets[0].namespace", func() expression { return s.notEmpty(namespace) })
-		// which Kyverno does not ask where the policy has changed
+		// Kyverno does not check it if the policy changed
 		if in = ns.cel; expr.Contains(*s.needs, expr.Not(isEmpty(in))) {
 			in = expr.Cond(isEmpty(in), expr.String("-"), in)
 		}

@@ -7,27 +7,26 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// Of a policy for Pods and their controllers, these variables are the Pod, or its template, and the JSON
-// pointer of that.
+// Variables in policies for Pods and controllers: the Pod or its template, and its JSON pointer.
 const (
 	podVariable     = "pod"
 	podPathVariable = "podPath"
 )
 
-// templates are where controllers have the template of a Pod, by what is special in their names.
+// Locations of the Pod template in controllers, by distinctive parts of their names.
 const (
 	template    = "spec.template"
 	jobTemplate = "spec.jobTemplate.spec.template"
 )
 
-// together are the rules, where those that are derived from one for Pods are one with it: a JSON patch at the
-// place where the kind has the Pod. It returns nil where no rule can be written so.
+// together joins each rule for Pods with the rules derived from it: one JSON patch at the Pod's location in
+// each kind. It returns nil if no rules can be joined.
 func (c *Conversion) together() []*rule {
 	admission := c.options.To == MutatingAdmissionPolicy
 	var out []*rule
 	joined := map[int]bool{}
 	for _, g := range grouped(c.rules) {
-		// the variables of a MutatingPolicy do not see what its mutations do
+		// a MutatingPolicy's variables do not see the results of its mutations
 		if g[0].derived || g[0].existing != nil || len(g) > 1 && (c.one || !admission) {
 			continue
 		}
@@ -57,8 +56,8 @@ func (c *Conversion) together() []*rule {
 	return out
 }
 
-// withControllers is a rule for Pods and for the controllers that others are derived for; nil where these
-// differ in more than where the Pod is.
+// withControllers joins a rule for Pods with its derived rules; nil if they differ in more than the location
+// of the Pod.
 func (r *rule) withControllers(all []*rule, admission bool) *rule {
 	out := *r
 	s := selection{rules: slices.Clone(r.rules)}
@@ -67,8 +66,8 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 		if !d.derived || d.index != r.index {
 			continue
 		}
-		// A kind of the same name in another group need not have what the variables read: they would fail,
-		// and the request be denied.
+		// A kind of the same name in another group may lack fields that the variables read: they would fail, and
+		// deny the request.
 		if alwaysThere(r.kindsOf()) == nil || alwaysThere(d.kindsOf()) == nil {
 			return nil
 		}
@@ -88,14 +87,14 @@ func (r *rule) withControllers(all []*rule, admission bool) *rule {
 	}
 	out.rules = s.rules
 	conditionsOnPod := slices.ContainsFunc(slices.Concat(joined.conditions, joined.guards), mentionsVariables)
-	// as conditions of a MutatingAdmissionPolicy see no variables
+	// a MutatingAdmissionPolicy's conditions see no variables
 	out.inside = out.inside || admission && conditionsOnPod
 	out.conditions, out.guards, out.forms = joined.conditions, joined.guards, joined.forms
 	out.variables = slices.Concat(podVariables(s.rules), joined.variables)
 	return &out
 }
 
-// inPod is a derived rule in the terms of the Pod that its kinds have; nil where it has no JSON patch.
+// inPod rewrites a derived rule in terms of its Pod template; nil without a JSON patch.
 func (r *rule) inPod() *rule {
 	form := r.form(false)
 	if r.never || len(form) != 1 || form[0].apply || len(r.kindsOf()) == 0 {
@@ -126,7 +125,7 @@ func (r *rule) inPod() *rule {
 	return out
 }
 
-// ofPod is a part of an expression with the Pod at a place as the variable.
+// ofPod replaces the Pod at a location with the variable.
 func ofPod(e expr.Expr, at string) expr.Expr {
 	if expr.Same(e, expr.Path("object."+at)) {
 		return expr.Variable(podVariable)
@@ -147,10 +146,10 @@ func ofPod(e expr.Expr, at string) expr.Expr {
 	return e
 }
 
-// pointerOf is the JSON pointer of fields.
+// pointerOf is the JSON pointer of a dotted path.
 func pointerOf(path string) string { return "/" + strings.ReplaceAll(path, ".", "/") }
 
-// says reports whether two rules ask and do the same.
+// says reports whether two rules have the same conditions and mutations.
 func (r *rule) says(other *rule) bool {
 	return slices.EqualFunc(r.conditions, other.conditions, expr.Same) &&
 		slices.EqualFunc(r.guards, other.guards, expr.Same) &&
@@ -158,7 +157,7 @@ func (r *rule) says(other *rule) bool {
 		expr.Same(r.forms[0][0].cel, other.forms[0][0].cel)
 }
 
-// podVariables are the variables of a policy for kinds that have a Pod.
+// podVariables returns the policy variables for kinds with a Pod.
 func podVariables(rules []resourceRule) []named {
 	has := func(cronJobs bool) bool {
 		return slices.ContainsFunc(rules, func(r resourceRule) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// writer prints manifests for people: expressions stand in blocks.
+// writer prints manifests for people, with expressions in blocks.
 type writer struct{ b strings.Builder }
 
 func (w *writer) line(level int, lines ...string) {
@@ -21,7 +21,7 @@ func (w *writer) line(level int, lines ...string) {
 	}
 }
 
-// comment prints a comment. Names and reasons are of others: nothing in them may end the line.
+// comment prints a comment. Names and reasons come from users: nothing in them may end the line.
 func (w *writer) comment(level int, text string) {
 	w.line(level, "# "+strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -31,12 +31,12 @@ func (w *writer) comment(level int, text string) {
 	}, text))
 }
 
-// misleading reports whether YAML has a character as it is that a terminal acts on, or a reader does not see.
+// misleading reports whether YAML allows a character that is invisible or a terminal control.
 func misleading(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// escaped is a value as JSON with such characters as escapes of YAML.
+// escaped is a value as JSON, with such characters as YAML escapes.
 func escaped(v any) (string, error) {
 	text, err := json.Marshal(v)
 	var b strings.Builder
@@ -53,7 +53,7 @@ func escaped(v any) (string, error) {
 	return b.String(), err
 }
 
-// scalar is a string as YAML has it, in quotes where it would be something else.
+// scalar is a YAML string, quoted where it would be read as another type.
 func scalar(text string) string {
 	out, err := yaml.Marshal(text)
 	if err != nil || misleading(string(out)) || strings.Contains(strings.TrimSuffix(string(out), "\n"), "\n") {
@@ -62,7 +62,7 @@ func scalar(text string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// value prints a field of any type; nothing for one that is empty.
+// value prints a non-empty field of any type.
 func (w *writer) value(level int, name string, v any) {
 	out, err := yaml.Marshal(map[string]any{name: v})
 	if empty := strings.TrimSpace(string(out)); err != nil || empty == name+": null" || empty == name+": {}" {

@@ -18,11 +18,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/redact"
 )
 
-// write writes batch by batch, and reports what was not started.
+// write writes batch by batch, and reports the tasks that were not started.
 func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	hard, end := x.untilSecondInterrupt(ctx)
 	defer end()
-	// What has drifted is left alone, as what had before the first write: it is not a write that failed.
+	// A drifted object is left as it is, even before the first write: this is not a failed write.
 	failed := func() int { return x.tally.Failed - x.tally.Outcomes[string(Drifted)] }
 	earlier := failed()
 	tooManyFailures := func() bool { return x.MaxFailures > 0 && failed()-earlier >= x.MaxFailures }
@@ -49,11 +49,11 @@ func (x *Executor) write(ctx context.Context, ready []*Task) error {
 	return errors.Join(err, x.reportNotTried(ready))
 }
 
-// batch writes some of the objects. The context hard is that of the requests in flight; where there were too
-// many failures, no further write is started.
+// batch writes some of the objects; requests in flight use the context hard. After too many failures it
+// starts no further write.
 func (x *Executor) batch(ctx, hard context.Context, batch []*Task, tooManyFailures func() bool) error {
-	// The slots let as many workers send as the user allows, while the others wait for their journal. One
-	// alone keeps the order.
+	// The slots limit the concurrent requests, while further workers wait for their journal records. A single
+	// worker keeps the order.
 	workers := 4 * x.Concurrency
 	if x.Concurrency == 1 {
 		workers = 1
@@ -86,7 +86,7 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	r, err := x.writerOf(t).Write(ctx, t.verified)
 	x.trim(&r)
 	if err != nil {
-		if r.Outcome == Applied { // and its status is left
+		if r.Outcome == Applied { // and its status is not written
 			r.Status, t.stored = nil, &r
 		}
 		return nil, fmt.Errorf("stopped at %w", err)
@@ -99,7 +99,7 @@ func (x *Executor) writeOne(ctx context.Context, t *Task) (*Result, error) {
 	return &r, nil
 }
 
-// trim keeps of the states of a result the version alone.
+// trim reduces the states in a result to the version.
 func (x *Executor) trim(r *Result) {
 	if r == nil {
 		return
@@ -110,7 +110,7 @@ func (x *Executor) trim(r *Result) {
 	r.Before, r.After = nil, nil
 }
 
-// rollOut waits until what was written has rolled out.
+// rollOut waits for the rollouts of the written workloads.
 func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 	var keys []engine.ObjectKey
 	for _, q := range batch {
@@ -121,8 +121,8 @@ func (x *Executor) rollOut(ctx context.Context, batch []*Task) error {
 	})
 }
 
-// untilSecondInterrupt returns a context for requests in flight. An interrupt cancels
-// ctx, and only a second one the returned context. Call end when nothing is in flight.
+// untilSecondInterrupt returns a context for requests in flight: an interrupt cancels ctx, and a second one
+// the returned context. Call end when nothing is in flight.
 func (x *Executor) untilSecondInterrupt(ctx context.Context) (hard context.Context, end func()) {
 	second, release := x.Interrupts.Hold()
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -145,12 +145,12 @@ func (x *Executor) untilSecondInterrupt(ctx context.Context) (hard context.Conte
 	}
 }
 
-// rolloutInterval is how often a workload is read.
+// rolloutInterval is the interval between reads of a workload.
 const rolloutInterval = time.Second
 
-// waitForRollouts returns when all workloads among the objects have rolled out. Other kinds,
-// and objects that are gone, are not waited for. Told is called when a workload has come further. The error
-// names those that were not ready in time, or whose controller has given up, or is one of reading.
+// waitForRollouts returns when all workloads among the objects have rolled out. Other kinds and deleted
+// objects are skipped. Told is called on the progress of a workload. The error is a failed read, or names the
+// workloads that timed out or whose controller gave up.
 func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey, timeout time.Duration,
 	told func(text string),
 ) error {
@@ -161,8 +161,8 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 			left = append(left, k)
 		}
 	}
-	reported := map[engine.ObjectKey]string{} // what each is waiting for
-	var failed error                          // of reading; it may be a timeout of its own
+	reported := map[engine.ObjectKey]string{} // the last reported state of each
+	var failed error                          // of reading; may be its own timeout
 	err := wait.PollUntilContextTimeout(ctx, rolloutInterval, timeout, true,
 		func(context.Context) (bool, error) {
 			left = slices.DeleteFunc(left, func(k engine.ObjectKey) bool {
@@ -170,7 +170,7 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 					return false
 				}
 				var why string
-				why, failed = rolloutOf(ctx, server, k) // not cut off by the timeout
+				why, failed = rolloutOf(ctx, server, k) // not subject to the timeout
 				if why != "" && why != reported[k] {
 					told(fmt.Sprintf("%s: %s", k, why))
 				}
@@ -196,7 +196,7 @@ func waitForRollouts(ctx context.Context, server Server, keys []engine.ObjectKey
 	return err
 }
 
-// rolloutOf reads a workload, and returns its rolloutStatus; empty if it is gone.
+// rolloutOf reads a workload and returns its rolloutStatus; empty if it was deleted.
 func rolloutOf(ctx context.Context, server Server, key engine.ObjectKey) (string, error) {
 	u, err := server.Get(ctx, key)
 	switch {
@@ -213,9 +213,9 @@ func isWorkload(key engine.ObjectKey) bool {
 		key.Kind == "DaemonSet")
 }
 
-// rolloutStatus returns what a workload is waiting for, in the words of kstatus. It
-// is empty if the workload has rolled out, and for any other kind. The error is
-// that of a controller that has given up, or of an object that cannot be read.
+// rolloutStatus returns the pending condition of a workload in the words of kstatus. It is empty if the
+// workload has rolled out, and for other kinds. The error is a controller that gave up, or an unreadable
+// object.
 func rolloutStatus(u *unstructured.Unstructured) (string, error) {
 	key := engine.KeyOf(u)
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type")
@@ -223,14 +223,14 @@ func rolloutStatus(u *unstructured.Unstructured) (string, error) {
 	switch {
 	case !isWorkload(key):
 		return "", nil
-	case strategy == "OnDelete": // nothing rolls out on its own; kstatus knows that of StatefulSets alone
+	case strategy == "OnDelete": // nothing rolls out by itself; kstatus knows this only for StatefulSets
 		return "", nil
 	case u.GetGeneration() > observed:
-		// kstatus takes a workload without an observedGeneration for an observed one
+		// kstatus treats a missing observedGeneration as observed
 		return "its controller has not seen the change yet", nil
 	}
 	if paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused"); paused {
-		// The controller reports no progress then, for which kstatus would wait: the replicas decide.
+		// The controller then reports no progress, which kstatus would wait for: the replicas decide.
 		u = u.DeepCopy()
 		unstructured.RemoveNestedField(u.Object, "spec", "progressDeadlineSeconds")
 	}

@@ -23,7 +23,7 @@ type EventRecorder struct {
 	Create func(context.Context, *unstructured.Unstructured) error
 	// Now is the clock. Never nil.
 	Now func() time.Time
-	// Warn is called with the reason why an event was not recorded. Never nil.
+	// Warn receives the reason why an event was not recorded. Never nil.
 	Warn func(error)
 
 	forbidden sync.Map // namespaces
@@ -36,9 +36,8 @@ func (r *EventRecorder) Wrote(ctx context.Context, t *Task, written *Result) {
 	}
 }
 
-// PolicyApplied records that a rule has changed an object. An event that cannot be
-// recorded is a warning and not a failure, since the object has been changed. If the
-// user may not create events, there is one attempt in each namespace.
+// PolicyApplied records that a rule changed an object. A failure is only a warning, since the object has been
+// changed. Without permission to create events, there is one attempt per namespace.
 func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey, rule engine.RuleRef) {
 	e := r.event(key, rule)
 	namespace := e.GetNamespace()
@@ -55,16 +54,15 @@ func (r *EventRecorder) PolicyApplied(ctx context.Context, key engine.ObjectKey,
 	r.Warn(fmt.Errorf("%s was changed, but its event could not be recorded: %w", key, err))
 }
 
-// event is a core/v1 Event, of which `kubectl describe` shows reason, source and
-// message. Those of objects without a namespace are in the namespace default, as those
-// of all components of Kubernetes.
+// event is a core/v1 Event; `kubectl describe` shows its reason, source and message. Events of cluster-scoped
+// objects are in the namespace default, as for all Kubernetes components.
 func (r *EventRecorder) event(key engine.ObjectKey, rule engine.RuleRef) *unstructured.Unstructured {
 	namespace := key.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	prefix := key.Name
-	if len(validation.NameIsDNSSubdomain(prefix, false)) > 0 { // as that of a role may be
+	if len(validation.NameIsDNSSubdomain(prefix, false)) > 0 { // such as a role's name
 		prefix = EventSource
 	}
 	now := r.Now().UTC().Format(time.RFC3339)

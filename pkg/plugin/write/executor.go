@@ -1,14 +1,12 @@
-// Package write makes changes on the server: from a change to a stored object.
-// An Executor runs the Tasks of a preview, a plan, a journal or an undo. A Queue keeps them; a
-// Verifier checks permissions and verifies each change; the Executor asks the user, writes with
-// one guarded request for each object, keeps the journal, and waits for rollouts.
+// Package write turns changes into writes to stored objects. An Executor runs the Tasks of a preview, a plan,
+// a journal or an undo. A Queue holds them; a Verifier checks permissions and verifies each change; the
+// Executor asks the user, sends one guarded request per object, keeps the journal, and waits for rollouts.
 //
-// Writer.Verify reads an object, asks how it should be, plans the request (package
-// request) and sends it as a dry run. Writer.Write sends what was verified and
-// nothing else. If another client has written the object in between, it is read and
-// verified again, and written only if the same change comes out. A request whose
-// answer was lost is looked up, and never repeated blindly; what can be repeated,
-// the Server repeats (cluster.RetryingClient).
+// Writer.Verify reads an object, computes its wanted state, plans the request (package request) and sends it
+// as a dry run. Writer.Write sends exactly the verified request. If another client has written the object in
+// between, it is verified again, and written only if the change is the same. If the response is lost, the
+// outcome is looked up instead of repeating the request blindly; the Server repeats requests that are safe to
+// repeat (cluster.RetryingClient).
 package write
 
 import (
@@ -22,41 +20,39 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// Pace says how fast a run writes, and when it stops.
+// Pace limits how fast a run writes, and when it stops.
 type Pace struct {
-	// MaxFailures is how many writes may fail before no further one is started; 0 is
-	// no limit.
+	// MaxFailures is the number of failed writes after which no further one is started; 0: no limit.
 	MaxFailures int
-	// BatchSize is how many objects are written before a Pause; 0 is all.
+	// BatchSize is the number of objects to write before a Pause; 0: all.
 	BatchSize int
 	Pause     time.Duration
-	// Wait waits after each batch until workloads have rolled out, up to Timeout.
+	// Wait waits for rollouts after each batch, up to Timeout.
 	Wait    bool
 	Timeout time.Duration
 }
 
-// Executor makes the changes that the tasks of a Queue want, once a Verifier has
-// verified them and the user has confirmed them. It is the second half of every
-// command that writes, and is used for one run.
+// Executor makes the changes of a Queue's tasks, once a Verifier has verified them and the user has confirmed
+// them. Every command that writes ends with it. It is used for one run.
 type Executor struct {
 	Queue
 	Verifier
 	Prompt     *Prompt
 	Interrupts *Interrupts // may be nil
 	Pace
-	// Journal opens the journal before the first write; nil keeps none.
+	// Journal opens the journal before the first write; nil: no journal.
 	Journal func() (*journal.Writer, error)
-	// Command is typed to resume the run; empty where it cannot be resumed.
+	// Command is the command to resume the run; empty if it cannot be resumed.
 	Command string
-	// OnVerified is called when every change is verified, before the user is asked, and OnWrite after each
-	// write, by several goroutines. Both may be nil.
+	// OnVerified is called when every change is verified, before the confirmation; OnWrite after each write,
+	// concurrently. Both may be nil.
 	OnVerified func() error
 	OnWrite    func(context.Context, *Task, *Result)
-	// Away is called when the server does not answer and it is open whether requests were stored. It waits,
-	// and reports whether that is to be looked up now. With nil it stays open, for a resumed run.
+	// Away is called when the server does not answer and requests may have been stored. It waits, and reports
+	// whether to look them up now. If nil, they are left to a resumed run.
 	Away func(ctx context.Context, err error) bool
 
-	// Begun reports that Run came to its writes; whatever ends one before has written nothing.
+	// Begun reports that Run reached its writes; before that, nothing was written.
 	Begun bool
 }
 
@@ -71,9 +67,8 @@ func NothingWritten(err error) error {
 	return fmt.Errorf("nothing was written: %w", err)
 }
 
-// Run works through the tasks of the queue. The error says why nothing, or not everything,
-// was tried; it is ErrInterrupted if the user stopped the run. Failures of single objects are results, which
-// the tally counts.
+// Run runs the tasks of the queue. The error is the reason why not everything was tried, such as
+// ErrInterrupted if the user stopped the run. Failures of single objects are results, which the tally counts.
 func (x *Executor) Run(ctx context.Context) (Tally, error) {
 	err := x.work(ctx)
 	err = errors.Join(err, x.closeJournal(ctx.Err() != nil, err))
@@ -115,7 +110,7 @@ func (x *Executor) work(ctx context.Context) error {
 	return x.write(ctx, ready)
 }
 
-// verify verifies every change, and reports those that are not to be written.
+// verify verifies every change, and reports the ones that are not written.
 func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	ready := make([]*Task, 0, len(tasks))
 	x.Meter.Start()
@@ -140,19 +135,19 @@ func (x *Executor) verify(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	return ready, err
 }
 
-// ForEach calls do for every number below n, with a number of workers, and passes each
-// result to take: one after the other and in order. When take returns that it is
-// enough, or one of them fails, no further number is started; those that were started are
-// finished and passed on. So take always gets the first numbers, without a gap. The error is the first one.
+// ForEach calls do for every number below n in several workers, and passes the results to take, one at a time
+// and in order. When take reports that it is done, or one of them fails, no further number is started;
+// started ones are finished and passed on. So take always gets the first numbers, without a gap. It returns
+// the first error.
 //
-// A cancelled context does not stop it; do has to.
+// Cancelling the context does not stop it; do has to.
 func ForEach[R any](n, workers int, do func(i int) (R, error),
 	take func(i int, r R) (enough bool, _ error),
 ) error {
 	var mu sync.Mutex
 	var failed error
 	started, taken := 0, 0
-	done := map[int]R{} // not yet passed on, because an earlier one is missing
+	done := map[int]R{} // not passed on yet: an earlier one is missing
 	var group sync.WaitGroup
 	for range min(max(workers, 1), n) {
 		group.Go(func() {

@@ -1,4 +1,4 @@
-// This file ends the process soon after Ctrl-C or SIGTERM, wherever it is.
+// This file ends the process soon after Ctrl-C or SIGTERM, whatever it is doing.
 
 package write
 
@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// InterruptGrace is how long a run may take to end by itself. It is for what does not look at its
-// context, such as a function of a policy, discovery, or a file that is a pipe.
+// InterruptGrace is the time for a run to end by itself. It covers code that ignores its context, such as a
+// policy function, discovery, or reading from a pipe.
 const InterruptGrace = 1500 * time.Millisecond
 
-// Interrupts knows of Ctrl-C and SIGTERM, and whether requests are in flight then. Nil knows of none.
+// Interrupts handles Ctrl-C and SIGTERM, and tracks requests in flight. A nil one handles none.
 type Interrupts struct {
 	mu     sync.Mutex
-	hold   *hold // the latest
+	hold   *hold // the latest one
 	writes bool  // announced
 }
 
-// hold is a part of a run that is not to be cut off by a single interrupt.
+// hold protects a part of a run from a single interrupt.
 type hold struct{ released, second chan struct{} }
 
-// Context returns a context that the first interrupt cancels; that the parent is cancelled counts as
-// one. If the process still runs after InterruptGrace, or at a second interrupt, exit is called, unless Hold
-// delays it: a second interrupt begins a new InterruptGrace then. Call stop when the run has ended.
+// Context returns a context that the first interrupt, or the end of the parent, cancels. exit is called if
+// the process still runs after InterruptGrace, or at a second interrupt, unless Hold delays it: then a second
+// interrupt begins a new InterruptGrace. Call stop when the run has ended.
 func (i *Interrupts) Context(parent context.Context, exit func(context.Context)) (
 	ctx context.Context, stop func(),
 ) {
@@ -43,8 +43,8 @@ func (i *Interrupts) Context(parent context.Context, exit func(context.Context))
 	})
 }
 
-// AnnounceWrites says that the command writes. Where it is interrupted before
-// its first Hold, nothing was written.
+// AnnounceWrites announces that the command writes. An interrupt before its first Hold means that nothing was
+// written.
 func (i *Interrupts) AnnounceWrites() {
 	if i != nil {
 		i.mu.Lock()
@@ -53,7 +53,7 @@ func (i *Interrupts) AnnounceWrites() {
 	}
 }
 
-// BeforeWrites reports whether the command has announced writes and has begun none.
+// BeforeWrites reports whether the command has announced writes but begun none.
 func (i *Interrupts) BeforeWrites() bool {
 	if i == nil {
 		return false
@@ -63,8 +63,8 @@ func (i *Interrupts) BeforeWrites() bool {
 	return i.writes && i.hold == nil
 }
 
-// Hold delays the end of the process after the first interrupt until release is called: requests
-// are in flight, whose answers have to be recorded. The channel is closed at a second interrupt.
+// Hold delays the end of the process after the first interrupt until release is called: the responses to
+// requests in flight have to be recorded. The channel is closed at a second interrupt.
 func (i *Interrupts) Hold() (second <-chan struct{}, release func()) {
 	if i == nil {
 		return nil, func() {}
@@ -76,7 +76,7 @@ func (i *Interrupts) Hold() (second <-chan struct{}, release func()) {
 	return h.second, sync.OnceFunc(func() { close(h.released) })
 }
 
-// run waits for the first interrupt, and ends the process after it.
+// run waits for the first interrupt, then ends the process.
 func (i *Interrupts) run(signals <-chan os.Signal, ended <-chan struct{}, cancel func(),
 	stopped <-chan struct{}, exit func(),
 ) {
@@ -105,7 +105,7 @@ func (i *Interrupts) run(signals <-chan os.Signal, ended <-chan struct{}, cancel
 	exit()
 }
 
-// held returns the hold that is not released; nil if there is none.
+// held returns the current hold, or nil.
 func (i *Interrupts) held() *hold {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/journal"
 )
 
-// attempt records that a change is about to be sent.
+// attempt records that a change will be sent.
 func (w *Writer) attempt(v *Verified) error {
 	if w.Journal == nil {
 		return nil
@@ -22,7 +22,7 @@ func (w *Writer) attempt(v *Verified) error {
 	})
 }
 
-// outcome records what came of a change, with the request of the last attempt.
+// outcome records the outcome of a change, with the request of the last attempt.
 func (w *Writer) outcome(v *Verified, r *Result) error {
 	if w.Journal == nil {
 		return nil
@@ -35,7 +35,7 @@ func (w *Writer) outcome(v *Verified, r *Result) error {
 	return w.Journal.Result(out)
 }
 
-// recordOf is the record of what came of an entry, but for what was stored.
+// recordOf is the record of an entry's result, without the stored object.
 func recordOf(entry int, subresource string, r *Result) journal.Result {
 	out := journal.Result{
 		Entry: entry, Subresource: subresource, UID: r.Key.UID, Outcome: string(r.Outcome),
@@ -47,8 +47,7 @@ func recordOf(entry int, subresource string, r *Result) journal.Result {
 	return out
 }
 
-// openJournal starts the journal with what is planned; a resumed one has that
-// already.
+// openJournal starts the journal with the planned entries, unless the run is resumed.
 func (x *Executor) openJournal(ready []*Task) error {
 	switch {
 	case x.Writer.Journal != nil:
@@ -65,7 +64,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 		return err
 	}
 	from := j.Len()
-	if x.Writer.Journal = j; from == 0 { // else it was told before
+	if x.Writer.Journal = j; from == 0 { // else it was reported before
 		x.ResumeJournal(j)
 	}
 	unmade := slices.DeleteFunc(slices.Clone(x.tasks), func(t *Task) bool { return t.unmade == nil })
@@ -98,14 +97,13 @@ func (x *Executor) openJournal(ready []*Task) error {
 	return nil
 }
 
-// ResumeJournal continues a journal, in which every task has its JournalIndex.
+// ResumeJournal continues a journal; every task has its JournalIndex.
 func (x *Executor) ResumeJournal(j *journal.Writer) {
 	x.Writer.Journal = j
 	fmt.Fprintf(x.ErrOut, "Journal: %s\n", j.Path())
 }
 
-// closeJournal ends the journal. An error of the journal that has ended the run is
-// not returned again.
+// closeJournal ends the journal. A journal error that ended the run is not returned again.
 func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	if x.Writer.Journal == nil {
 		return nil
@@ -125,8 +123,8 @@ func (x *Executor) closeJournal(interrupted bool, ended error) error {
 	return unrecorded
 }
 
-// resolvePending looks up the writes that an interrupted run had started, and reports
-// those whose outcome is known now. The others are returned.
+// resolvePending looks up the pending writes of an interrupted run, and reports the ones with a known
+// outcome. The others are returned.
 func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, error) {
 	rest := make([]*Task, 0, len(tasks))
 	return rest, ForEach(len(tasks), x.Concurrency,
@@ -140,8 +138,8 @@ func (x *Executor) resolvePending(ctx context.Context, tasks []*Task) ([]*Task, 
 		})
 }
 
-// settle looks up the writes that were started before the server went away, as resolvePending does for a run
-// that was interrupted, for as long as Away lets it. What was not stored stays without a result.
+// settle looks up the writes that were pending when the server went away, like resolvePending, as long as
+// Away permits. Writes that were not stored stay without a result.
 func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) {
 	if x.Away == nil || x.Writer.Journal == nil {
 		return
@@ -161,11 +159,10 @@ func (x *Executor) settle(ctx context.Context, ready []*Task, lost error) {
 	}
 }
 
-// resolveWrite is nil where the change is still to be made, or where that is up to
-// another evaluation.
+// resolveWrite returns nil if the change is still to be made, or if this depends on another evaluation.
 func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	if t.Pending == nil {
-		return nil, nil // no write was started
+		return nil, nil // no write was pending
 	}
 	key := t.Key
 	key.UID = t.Pending.UID
@@ -194,17 +191,17 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	}
 	if j.More {
 		status := t.Entry.StatusPart()
-		t.Entry, t.stored = &status, r // that of the object itself was stored
+		t.Entry, t.stored = &status, r // the object itself was stored
 		return nil, err
 	}
 	return r, err
 }
 
-// recordUnwritten records in a resumed journal the result of an entry that is not
-// written any more. A rejected entry stays planned, so that it can be tried again. Without a journal, the
-// result is kept for the one that the run may begin, unless the user was shown that the object is left alone.
+// recordUnwritten records the result of an entry that is no longer written in a resumed journal. A rejected
+// entry stays planned for a retry. Without a journal, the result is kept for the run's own journal, unless
+// the user was shown that the object is skipped.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
-	// an undo has none, and has undone nothing that is gone
+	// an undo has no journal here, and did not undo deleted objects
 	if x.Writer.Journal == nil && !v.Outcome.Reached() && !(v.Outcome == Managed && t.managed) &&
 		(v.Err != nil || len(t.Rules) > 0) {
 		out := recordOf(0, "", &v.Result)
@@ -215,7 +212,7 @@ func (x *Executor) recordUnwritten(t *Task, v *Verified) error {
 		return nil
 	}
 	found := t.unsure && v.Outcome == Unchanged
-	if found { // The lookup could not tell, but nothing is left to change: it was stored, and can be undone.
+	if found { // The lookup was undecided, but nothing is left to change: it was stored and can be undone.
 		v.Outcome, v.Found, v.Method, v.Touched = Applied, true, t.Pending.Method, t.Pending.Partial
 	}
 	subresource := ""

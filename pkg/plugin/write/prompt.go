@@ -19,16 +19,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
-// Prompt asks the user before a run that writes and, where necessary, during it. It
-// is safe for concurrent use: one question is asked at a time.
+// Prompt asks the user before and, if necessary, during a run that writes. It is safe for concurrent use:
+// questions are asked one at a time.
 type Prompt struct {
-	// Yes answers the question about the run, and no other.
+	// Yes answers only the question about the run.
 	Yes bool
-	// Confirmed reports that the user has confirmed the run before, so that it is not asked about.
+	// Confirmed reports that the user has already confirmed the run.
 	Confirmed bool
-	// MaxChanges is how many objects a plain yes covers; 0 is not a limit.
+	// MaxChanges is the number of objects that a plain yes covers; 0: no limit.
 	MaxChanges int
-	// Meter is stopped while a question is open; it may be nil.
+	// Meter is stopped during a question; it may be nil.
 	Meter *wording.Meter
 
 	mu       sync.Mutex
@@ -38,8 +38,7 @@ type Prompt struct {
 	cluster  cluster.Info
 }
 
-// NewPrompt asks on out and reads answers from in, if that is a terminal. The
-// cluster is named in the question.
+// NewPrompt asks on out and reads answers from in, if that is a terminal. The question names the cluster.
 func NewPrompt(in io.Reader, out io.Writer, c cluster.Info) *Prompt {
 	return &Prompt{in: bufio.NewReader(in), out: out, terminal: printers.IsTerminal(in), cluster: c}
 }
@@ -49,17 +48,16 @@ var (
 	errNoTerminal = errors.New("nothing was written: there is no terminal to ask on; use --yes to write without asking")
 )
 
-// TooManyError ends a run before its first write, because of more objects than may be written without a
-// question.
+// TooManyError ends a run before its first write because of more objects than allowed without a question.
 type TooManyError struct{ Objects, Most int }
 
-// Error counts them, and says what can be done.
+// Error gives the numbers and the remedy.
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("nothing was written: %d objects are more than --max-changes %d; raise it to write them", e.Objects, e.Most)
 }
 
-// ConfirmMany asks whether so many objects may be written, if they are more than MaxChanges. It wants the
-// name of the context typed, so that the wrong cluster is not confirmed out of habit.
+// ConfirmMany asks about more than MaxChanges objects. The user has to type the context, so that habit does
+// not confirm the wrong cluster.
 func (p *Prompt) ConfirmMany(ctx context.Context, objects int) error {
 	switch {
 	case p.Confirmed, p.MaxChanges == 0, objects <= p.MaxChanges:
@@ -71,7 +69,7 @@ func (p *Prompt) ConfirmMany(ctx context.Context, objects int) error {
 		cmp.Or(p.cluster.Context, p.cluster.Server))
 }
 
-// ConfirmWord is Confirm with a word to type, which Yes does not answer.
+// ConfirmWord is Confirm with a word to type; Yes does not answer it.
 func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
 	if !p.terminal {
 		return errNoTerminal
@@ -87,8 +85,8 @@ func (p *Prompt) ConfirmWord(ctx context.Context, question, word string) error {
 	return nil
 }
 
-// Confirm asks a question about a run. The error says that nothing was written because the answer was no, or
-// there is no terminal to ask on.
+// Confirm asks a question about a run. The error reports that nothing was written: the answer was no, or
+// there is no terminal.
 func (p *Prompt) Confirm(ctx context.Context, question string) error {
 	switch {
 	case p.Yes, p.Confirmed:
@@ -106,8 +104,7 @@ func (p *Prompt) Confirm(ctx context.Context, question string) error {
 	return nil
 }
 
-// question asks whether to start the run: it names what is about to be written,
-// where, and how many objects are left out.
+// question asks whether to start the run, with the changes, the cluster, and the number of objects left out.
 func (p *Prompt) question(ready []*Task, leftOut int) string {
 	in := namespaces(ready)
 	text := fmt.Sprintf("Write %s in %s (%s) of %s?",
@@ -128,8 +125,8 @@ func (p *Prompt) question(ready []*Task, leftOut int) string {
 	return text
 }
 
-// ConfirmLoss asks about one object of which the server would drop data; it is the
-// Confirm of a Writer. Without a terminal the answer is no, and --yes is not an answer.
+// ConfirmLoss asks about an object of which the server would drop data; it is a Writer's Confirm. Without a
+// terminal the answer is no, and --yes does not answer it.
 func (p *Prompt) ConfirmLoss(ctx context.Context, r Result) (bool, error) {
 	if !p.terminal {
 		return false, nil
@@ -143,7 +140,7 @@ func (p *Prompt) ask(ctx context.Context, question string) (bool, error) {
 	return answer == "y" || answer == "yes", err
 }
 
-// readAnswer returns the line that the user types, or ErrInterrupted: a read from a terminal ends no sooner.
+// readAnswer returns the typed line, or ErrInterrupted: reading from a terminal cannot be cancelled.
 func (p *Prompt) readAnswer(ctx context.Context, question string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +150,7 @@ func (p *Prompt) readAnswer(ctx context.Context, question string) (string, error
 		text string
 		err  error
 	}
-	typed := make(chan line, 1) // which a read that comes too late may still fill
+	typed := make(chan line, 1) // a late read may still fill it
 	go func() {
 		text, err := p.in.ReadString('\n')
 		typed <- line{text, err}
@@ -170,8 +167,7 @@ func (p *Prompt) readAnswer(ctx context.Context, question string) (string, error
 	}
 }
 
-// namespaces returns the namespaces of the objects with their counts, largest first:
-// "shop 12", "(cluster) 3".
+// namespaces counts the objects by namespace, largest first: "shop 12", "(cluster) 3".
 func namespaces(tasks []*Task) []string {
 	counts := map[string]int{}
 	for _, t := range tasks {
@@ -186,22 +182,22 @@ func namespaces(tasks []*Task) []string {
 	return names
 }
 
-// UnwritableError ends a run before its first write, because of objects that cannot
-// be written. Their results have been reported.
+// UnwritableError ends a run before its first write because of objects that cannot be written, whose results
+// have been reported.
 type UnwritableError struct {
 	Unwritable int
-	Objects    int // those that cannot be written, and those that could
+	Objects    int // the unwritable and the writable ones
 	Causes     Causes
 }
 
-// Error counts them, and says what can be done.
+// Error gives the numbers and the remedy.
 func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("nothing was written: %s of %d cannot be written%s; fix them, or skip them with --skip-rejected",
 		wording.Plural(e.Unwritable, "object"), e.Objects, e.Causes)
 }
 
-// confirm asks about what the verification found, and then about all of the run, of which so many objects
-// were counted.
+// confirm asks about the findings of the verification, and then about the whole run, of which counted objects
+// are already confirmed.
 func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*Task, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {
@@ -220,7 +216,7 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 		}
 	}
 	x.warnOfUnverified(ready)
-	if len(ready) > counted { // what was managed when it was shown is so no more
+	if len(ready) > counted { // managed objects that no longer are
 		if err := x.Prompt.ConfirmMany(ctx, len(ready)); err != nil {
 			return nil, err
 		}
@@ -228,8 +224,8 @@ func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*
 	return ready, x.Prompt.Confirm(ctx, x.Prompt.question(ready, x.tally.Failed+x.tally.LeftAlone))
 }
 
-// confirmMany asks about a run over more objects than MaxChanges, those that are left out because
-// something else manages them not counted; the others are. What was confirmed before is not asked about.
+// confirmMany asks about more than MaxChanges objects, unless already confirmed, and returns their number
+// without skipped managed objects.
 func (x *Executor) confirmMany(ctx context.Context, tasks []*Task) (counted int, _ error) {
 	for _, t := range tasks {
 		t.managed, t.impacts = t.isShownManaged(), t.Entry.Impacts
@@ -243,7 +239,7 @@ func (x *Executor) confirmMany(ctx context.Context, tasks []*Task) (counted int,
 	return counted, x.Prompt.ConfirmMany(ctx, counted)
 }
 
-// warnOfUnverified warns, once for each reason, of changes that were not tried.
+// warnOfUnverified warns of changes without a dry run, once per reason.
 func (x *Executor) warnOfUnverified(ready []*Task) {
 	var unverified wording.Reasons
 	for _, q := range ready {
@@ -257,8 +253,8 @@ func (x *Executor) warnOfUnverified(ready []*Task) {
 	}
 }
 
-// confirmLosses asks about each change by which the server would drop live data,
-// and reports those that are not agreed to.
+// confirmLosses asks about each change by which the server would drop live data, and reports the declined
+// ones.
 func (x *Executor) confirmLosses(ctx context.Context, ready []*Task) ([]*Task, error) {
 	agreed := make([]*Task, 0, len(ready))
 	for _, t := range ready {

@@ -12,36 +12,35 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Queue has the tasks of a run, in the order in which they are written, and counts what comes of them.
+// Queue holds the tasks of a run in write order, and counts their results.
 type Queue struct {
-	// Report is called with the result of each object, one after the other, and OnResult before it, with the
-	// task too. All but Report may be nil.
+	// Report is called with the result of each object, one at a time, and OnResult before it, with the task. All
+	// callbacks except Report may be nil.
 	Report   func(*Result) error
 	OnResult func(*Task, *Result)
-	// NotTried is called at the end of a run that stopped early, for each object that
-	// has no result.
+	// NotTried is called at the end of a run that stopped early, for each object without a result.
 	NotTried func(*Result) error
-	// ShowDrift shows what was planned and what would be done now.
+	// ShowDrift shows the planned change and the current one.
 	ShowDrift func(*plan.Drift) error
 
 	tasks       []*Task
-	triggeredBy map[engine.ObjectKey][]*Task // those whose changes an object triggers, by Named
-	texts       snapshot.Dictionary          // of the objects that tasks hold
-	held        int                          // bytes of these
+	triggeredBy map[engine.ObjectKey][]*Task // tasks triggered by an object, by Named
+	texts       snapshot.Dictionary          // of the held objects
+	held        int                          // their bytes
 	tally       Tally
 }
 
-// maxHeld is how many bytes the objects of one run take that are held until they are verified.
+// maxHeld is the limit of bytes for objects held until their verification.
 const maxHeld = 32 << 20
 
-// Keep keeps a task that was made for a change until Run, and the object of that change until it is verified,
-// so that it need not be read again. It is not safe for concurrent use.
+// Keep adds a task for Run, and holds the change's object until its verification, so that it is not read
+// again. It is not safe for concurrent use.
 func (q *Queue) Keep(t *Task, c *engine.Change) {
 	q.hold(t, c.Target.Object)
 	q.tasks = append(q.tasks, t)
 }
 
-// hold holds the object of a task as the run has listed it. What does not fit is not held.
+// hold holds the listed object of a task if it fits.
 func (q *Queue) hold(t *Task, listed *unstructured.Unstructured) {
 	if t.mayUse(listed) && q.held < maxHeld {
 		t.listed, _ = q.texts.Pack(listed.Object)
@@ -49,7 +48,7 @@ func (q *Queue) hold(t *Task, listed *unstructured.Unstructured) {
 	}
 }
 
-// take returns the object that is held for a task, which holds it no longer; nil if there is none.
+// take returns and releases the held object of a task, or nil.
 func (q *Queue) take(t *Task) *unstructured.Unstructured {
 	listed := t.listed
 	if t.listed = ""; listed == "" {
@@ -59,7 +58,7 @@ func (q *Queue) take(t *Task) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// report counts and shows the result of one object.
+// report counts and shows the result of an object.
 func (q *Queue) report(t *Task, r *Result) error {
 	r.Rules, r.Autoscaled, t.reported = t.Rules, t.Autoscaled, true
 	t.missed = r.misses() || r.Status != nil && r.Status.misses()
@@ -81,11 +80,11 @@ func (q *Queue) report(t *Task, r *Result) error {
 	if q.OnResult != nil {
 		q.OnResult(t, r)
 	}
-	t.verified = nil // which nothing needs any more
+	t.verified = nil // no longer needed
 	return q.Report(r)
 }
 
-// reportNotTried reports what was verified and has no result.
+// reportNotTried reports verified tasks without a result.
 func (q *Queue) reportNotTried(ready []*Task) error {
 	for _, t := range ready {
 		if t.reported {
@@ -108,7 +107,7 @@ func (q *Queue) reportNotTried(ready []*Task) error {
 	return nil
 }
 
-// reportLeft reports what a run that stopped early has left without a result.
+// reportLeft reports the tasks without a result of a run that stopped early.
 func (q *Queue) reportLeft() error {
 	var failed error
 	for _, t := range q.tasks {
@@ -119,9 +118,8 @@ func (q *Queue) reportLeft() error {
 	return failed
 }
 
-// arrange brings the tasks that are ready into the order in which they are written: an object whose state
-// triggers the changes of others comes after these, since a run that is interrupted and resumed would not
-// find what triggered them. In a circle no order is better than another.
+// arrange sorts the ready tasks in write order: an object that triggers changes of others is written after
+// these, since a resumed run would otherwise not find the trigger. Cycles have no best order.
 func (q *Queue) arrange(ready []*Task) {
 	q.triggeredBy = map[engine.ObjectKey][]*Task{}
 	for _, t := range q.tasks {
@@ -138,13 +136,13 @@ func (q *Queue) arrange(ready []*Task) {
 	slices.SortStableFunc(ready, func(a, b *Task) int { return cmp.Compare(a.wave, b.wave) })
 }
 
-// wave is 0 for a task that triggers no other one, and else later than all that it triggers. Known are those
-// of other tasks.
+// wave is 0 for a task that triggers no other, and else higher than all tasks that it triggers. known has the
+// waves of other tasks.
 func (q *Queue) wave(t *Task, known map[*Task]int) int {
 	if wave, ok := known[t]; ok {
 		return wave
 	}
-	known[t] = 0 // in a circle
+	known[t] = 0 // in a cycle
 	after := 0
 	for _, other := range q.triggeredBy[t.Key.Named()] {
 		after = max(after, q.wave(other, known)+1)
@@ -153,7 +151,7 @@ func (q *Queue) wave(t *Task, known map[*Task]int) int {
 	return after
 }
 
-// missedTarget returns a task whose change the object triggers, and that was not made; nil if there is none.
+// missedTarget returns a task that the object triggers and whose change was not made, or nil.
 func (q *Queue) missedTarget(t *Task) *Task {
 	for _, other := range q.triggeredBy[t.Key.Named()] {
 		if other.wave < t.wave && other.missed {
@@ -163,7 +161,7 @@ func (q *Queue) missedTarget(t *Task) *Task {
 	return nil
 }
 
-// batches divides arranged tasks into those that are written together, at most size of them.
+// batches divides arranged tasks into batches of at most size.
 func batches(tasks []*Task, size int) [][]*Task {
 	var out [][]*Task
 	for len(tasks) > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Outcome is what became of one change.
+// Outcome is the outcome of a change.
 type Outcome string
 
 // The outcomes.
@@ -26,36 +26,34 @@ const (
 	Applied Outcome = "applied"
 	// Planned: it would be applied, but this is a dry run.
 	Planned Outcome = "planned"
-	// Unchanged: the object is as wanted already; nothing was sent.
+	// Unchanged: the object is already as wanted; nothing was sent.
 	Unchanged Outcome = "unchanged"
-	// ServerKeepsValue: something else is wanted, but the server would leave the object
-	// as it is; nothing was written.
+	// ServerKeepsValue: the server would not change the object as wanted; nothing was written.
 	ServerKeepsValue Outcome = "server-keeps-value"
-	// Deleted, Replaced and Terminating: there is no object to change any more, a
-	// new one of the same name, or one that is on its way out. Skipped.
+	// Deleted, Replaced and Terminating: the object no longer exists, is a new one of the same name, or is being
+	// deleted. Skipped.
 	Deleted     Outcome = "deleted"
 	Replaced    Outcome = "replaced"
 	Terminating Outcome = "terminating"
-	// Conflicted: a field belongs to a manager that would set it back. Err is a
-	// *ConflictError.
+	// Conflicted: the manager of a field would set it back. Err is a *ConflictError.
 	Conflicted Outcome = "conflicted"
-	// Declined: the change needs a confirmation of its own and did not get it.
+	// Declined: the change needs its own confirmation and did not get it.
 	Declined Outcome = "declined"
-	// Drifted: another client has written the object, and the change is a different one
-	// now, or contradicted. Err may be the *plan.Drift of Want.
+	// Drifted: another client has written the object, and the change is now different, or contradicted. Err may
+	// be the *plan.Drift of Want.
 	Drifted Outcome = "drifted"
-	// Managed: something else manages the object, and the user has not allowed to write
-	// it. Err is a *ManagedError.
+	// Managed: something else manages the object, and the user did not allow to write it. Err is a
+	// *ManagedError.
 	Managed Outcome = "managed"
-	// Ignored: the object has come to say, by engine.IgnoreAnnotation, that the rules leave it alone.
+	// Ignored: the object meanwhile has engine.IgnoreAnnotation, so that rules skip it.
 	Ignored Outcome = "ignored"
 	// NotTried: the run ended before this object.
 	NotTried Outcome = "not-tried"
-	// Failed: the server rejected or ignored the change, or it cannot be requested.
+	// Failed: the server rejected or ignored the change, or there is no request for it.
 	Failed Outcome = "failed"
 )
 
-// ShownPath returns a path of the object as it may be shown: up to a name that was made of a Secret.
+// ShownPath returns the redacted path: up to a name derived from a Secret.
 func (r *Result) ShownPath(p fieldpath.Path) fieldpath.Path {
 	for _, f := range r.Secrets {
 		p = f.ShownPath(p)
@@ -66,15 +64,13 @@ func (r *Result) ShownPath(p fieldpath.Path) fieldpath.Path {
 // Reached reports whether the object is, or would be, as wanted.
 func (o Outcome) Reached() bool { return o == Applied || o == Planned || o == Unchanged }
 
-// misses reports whether the change was to be made and was not: neither was the object gone, nor is it left
-// to its manager.
+// misses reports whether a wanted change was not made: the object exists, and was not left to its manager.
 func (r *Result) misses() bool {
 	return r.Outcome.Rejection() || r.Outcome == Drifted || r.Outcome == NotTried
 }
 
-// Passes reports whether a change that was not made may be made when it is tried again, although nothing has
-// changed: others were faster, or the server was in trouble. A change that was held back waits for another
-// one.
+// Passes reports whether the same change may succeed later: other writers were faster, or the server was in
+// trouble. A change that was held back waits for another one.
 func (r *Result) Passes() bool {
 	var busy *BusyError
 	var rejected *RejectedError
@@ -88,80 +84,72 @@ func (r *Result) Passes() bool {
 	return false
 }
 
-// Rejection reports whether the server, or the owner of a field, stands against the
-// change.
+// Rejection reports whether the server, or the owner of a field, opposes the change.
 func (o Outcome) Rejection() bool { return o == Failed || o == Conflicted || o == Declined }
 
-// Result is what became of one change of one object.
+// Result is the result of one change of one object.
 type Result struct {
 	Key     engine.ObjectKey
 	Outcome Outcome
-	// Method and Reason say how the change was, or would be, sent, and why it is
-	// no server-side apply.
+	// Method and Reason tell how the change was, or would be, sent, and why not by server-side apply.
 	Method request.Method
 	Reason request.Reason
 	// Changed and Removed are the fields of the request.
 	Changed, Removed *fieldpath.Set
-	// Touched is what the change touches: before it, and as wanted; after the write, as
-	// the server answered, with what admission and defaulting changed as well.
+	// Touched has the changed fields: before, and as wanted; after the write as in the server's response,
+	// including changes by admission and defaulting.
 	Touched diff.Partial
-	// Takeovers are the fields that others lost, or would lose. They are unknown if
-	// OwnersUnknown is set: the object records no managers.
+	// Takeovers are the fields that others lost, or would lose; unknown if OwnersUnknown is set, since the
+	// object records no managers.
 	Takeovers     []request.Takeover
 	OwnersUnknown bool
-	// Difference is in which way the server's answer differs from what was wanted.
+	// Difference describes how the server's response differs from the wanted object.
 	Difference request.Difference
-	// Drift names the fields in which the write's answer differs from the dry run's.
+	// Drift lists the fields in which the responses to the write and to the dry run differ.
 	Drift []fieldpath.Path
-	// Before is the object as it was read. After is as the server answered: to
-	// the write or, when nothing was written, to the dry run; what was wanted,
-	// when no request was sent at all.
+	// Before is the object as read. After is the object in the server's response to the write or, if nothing was
+	// written, to the dry run; the wanted object if no request was sent.
 	Before, After *unstructured.Unstructured
-	// Version is the resourceVersion of the object after a write that was made; otherwise that by which a
-	// write is guarded.
+	// Version is the resourceVersion after a write, or else the one that guards a write.
 	Version string
 	// Retries counts how often another writer was faster.
 	Retries int
-	// Found reports that the answer to the write was lost, and that the object was then
-	// found to be as wanted.
+	// Found reports that the response to the write was lost, and that the object was then found as wanted.
 	Found bool
-	// Unverified is why there was no dry run; nil if there was one.
+	// Unverified is the reason for a missing dry run, or nil.
 	Unverified error
-	// Err is why the change was not made; an *ObjectError.
+	// Err is the reason why the change was not made; an *ObjectError.
 	Err error
-	// Instead is the object to change instead; empty where there is none.
+	// Instead is the object to change instead, or empty.
 	Instead string
-	// Secrets are the fields that were made of a Secret. Where there are any, a string about the
-	// change may hold what must not be shown.
+	// Secrets are the fields derived from a Secret. If there are any, strings about the change may contain
+	// secret values.
 	Secrets []engine.FieldChange
-	// Rules are those that make the change, if the caller has set them.
+	// Rules are the rules that make the change, if set by the caller.
 	Rules []engine.RuleRef
-	// Autoscaled names the autoscalers that set the changed fields, if the caller has
-	// set it.
+	// Autoscaled names the autoscalers that set the changed fields, if set by the caller.
 	Autoscaled []engine.Impact
-	// Earlier says that it is a result of the run before it was resumed.
+	// Earlier reports that the result is from before the run was resumed.
 	Earlier bool
-	// Status is the result of the part for /status, if there is one for the object
-	// itself as well.
+	// Status is the result for /status, if the object itself has one too.
 	Status *Result
 }
 
 // Tally counts the results of a run.
 type Tally struct {
 	Written  int // or planned, in a dry run
-	Failed   int // objects that are not as wanted, whatever the reason
-	Rejected int // those of them that the server, or an owner, rejects
+	Failed   int // objects that are not as wanted, for any reason
+	Rejected int // of these, objects rejected by the server or an owner
 	NotTried int
-	// LeftAlone are the objects that something else manages, as the user was shown before.
+	// LeftAlone are the objects that the user was shown as managed by something else.
 	LeftAlone int
-	// Outcomes counts the results by outcome; nil if there is none.
+	// Outcomes counts the results by outcome; nil if there are none.
 	Outcomes map[string]int
-	// Causes counts the failures that are not about the objects.
+	// Causes counts failures with causes other than the objects.
 	Causes Causes
 }
 
-// Causes are for what a server does not do what may succeed later, as cluster.Cause has it, with the number
-// of objects.
+// Causes are temporary causes of failures, as of cluster.Cause, with the number of objects.
 type Causes map[string]int
 
 // Add counts a result.
@@ -174,8 +162,7 @@ func (c *Causes) Add(r *Result) {
 	}
 }
 
-// String returns the causes to stand behind a count, such as " (50: webhook x cannot be called)"; empty
-// without any.
+// String returns the causes as the suffix of a count, such as " (50: webhook x cannot be called)", or "".
 func (c Causes) String() string {
 	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(c)) {
@@ -187,7 +174,7 @@ func (c Causes) String() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// add counts a result. Expected says that the user was shown that something else manages the object.
+// add counts a result. expected means that the user was shown the object as managed.
 func (t *Tally) add(r *Result, expected bool) {
 	if t.Outcomes == nil {
 		t.Outcomes = map[string]int{}
@@ -216,20 +203,19 @@ func (t *Tally) add(r *Result, expected bool) {
 	}
 }
 
-// Verified is one change that was planned and sent as a dry run. With the outcome
-// Planned it can be written (Writer.Write); any other outcome is final.
+// Verified is a change that was planned and sent as a dry run. With the outcome Planned it can be written
+// (Writer.Write); any other outcome is final.
 type Verified struct {
 	Result
-	// JournalIndex is its place in the journal. A Verified that replaces this one
-	// inherits it.
+	// JournalIndex is its index in the journal. A Verified that replaces it inherits the index.
 	JournalIndex int
 
 	patch        cluster.Patch
 	want         Want
-	answered     diff.Partial         // Touched, as the dry run answered; zero where that is as wanted
-	effect       diff.Partial         // all that the dry run changes; zero where that is Touched
-	serverValues []engine.FieldChange // that the server sets on its own, such as a default
-	status       *Verified            // the part for /status, where there are two
+	answered     diff.Partial         // Touched in the dry run's response; zero if as wanted
+	effect       diff.Partial         // all changes of the dry run; zero if equal to Touched
+	serverValues []engine.FieldChange // set by the server, such as defaults
+	status       *Verified            // the part for /status, if there are two
 }
 
 // setJournalIndex sets the index of the change and of its part for /status.
@@ -240,8 +226,8 @@ func (v *Verified) setJournalIndex(index int) {
 	}
 }
 
-// Answered is what the change touches, with the values of the dry run's answer; those
-// that are wanted if there was no dry run.
+// Answered returns the changed fields with the values of the dry run's response; the wanted values without a
+// dry run.
 func (v *Verified) Answered() diff.Partial {
 	if v.answered.Fields == nil {
 		return v.Touched
@@ -249,14 +235,14 @@ func (v *Verified) Answered() diff.Partial {
 	return v.answered
 }
 
-// losses are the live fields that should stay and that the server would drop.
+// losses are the live fields to keep that the server would drop.
 func (v *Verified) losses() request.Difference { return v.Difference.Of(request.Lost) }
 
-// keepAnswer keeps of the dry run's answer what the write is compared with.
+// keepAnswer keeps the parts of the dry run's response that the write is compared with.
 func (v *Verified) keepAnswer(answer *unstructured.Unstructured) {
 	v.answered, v.serverValues = diff.Partial{}, nil
 	if len(v.Touched.Drift(answer.Object)) > 0 {
-		v.answered = v.Touched.Answered(answer) // kept only where it is needed: there are many objects
+		v.answered = v.Touched.Answered(answer) // kept only if needed: there are many objects
 	}
 	for _, f := range v.Difference {
 		value, _ := diff.Lookup(answer.Object, f.Path)
@@ -264,8 +250,8 @@ func (v *Verified) keepAnswer(answer *unstructured.Unstructured) {
 	}
 }
 
-// drift returns the fields in which the answer to the write differs from that to the
-// dry run, such as a port that the server picks at random.
+// drift returns the fields in which the responses to the write and to the dry run differ, such as a random
+// port.
 func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	if v.Unverified != nil {
 		return nil
@@ -279,8 +265,8 @@ func (v *Verified) drift(answer map[string]any) []fieldpath.Path {
 	return out
 }
 
-// ObjectError is why one object was not changed. A Want returns one if it fails for
-// this object alone; any other error of it ends the run.
+// ObjectError is the reason why an object was not changed. A Want returns it for a failure of only this
+// object; any other error ends the run.
 type ObjectError struct {
 	Key engine.ObjectKey
 	Err error
@@ -292,19 +278,19 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err
 // Unwrap returns the reason.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// HeldBackError reports that an object was not written because a change that it triggers was not made: it may
-// trigger that only as it is.
+// HeldBackError reports that an object was not written because a change that it triggers was not made: after
+// the write it might no longer trigger it.
 type HeldBackError struct{ Target engine.ObjectKey }
 
-// Error names the target, and says what can be done.
+// Error names the target and the remedy.
 func (e *HeldBackError) Error() string {
 	return fmt.Sprintf("it triggers the change of %s, which was not made and might not be triggered any more; run again when that can be written", e.Target)
 }
 
-// ConflictError reports fields of managers that would set them back.
+// ConflictError reports fields whose managers would set them back.
 type ConflictError struct{ Takeovers []request.Takeover }
 
-// Error names every field, its owner and what can be done.
+// Error names every field, its owner and the remedy.
 func (e *ConflictError) Error() string {
 	var owners, flags []string
 	for _, t := range e.Takeovers {
@@ -315,8 +301,7 @@ func (e *ConflictError) Error() string {
 		strings.Join(owners, "; "), strings.Join(engine.Distinct(flags), " "))
 }
 
-// driftError reports that another client has written the object, so that the change is
-// not the one that was shown.
+// driftError reports that another client's write made the change differ from the shown one.
 func driftError(fields []fieldpath.Path) error {
 	names := make([]string, len(fields))
 	for i, p := range fields {
@@ -325,10 +310,10 @@ func driftError(fields []fieldpath.Path) error {
 	return fmt.Errorf("the object was modified in the meantime, and the change is a different one now (%s); preview it again", strings.Join(names, ", "))
 }
 
-// ManagedError reports that the object is kept as it is described elsewhere.
+// ManagedError reports that the object is managed elsewhere.
 type ManagedError struct{ By, Source string }
 
-// Error names the manager, and says what can be done.
+// Error names the manager and the remedy.
 func (e *ManagedError) Error() string {
 	return fmt.Sprintf("managed by %s, which would set the change back; change %s, or write it anyway with --include-managed", e.By, e.Source)
 }
@@ -336,19 +321,18 @@ func (e *ManagedError) Error() string {
 // BusyError reports that other writers were faster every time.
 type BusyError struct{ Attempts int }
 
-// Error says how often.
+// Error gives the number of attempts.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("the object changed during each of %d attempts; run the command again", e.Attempts)
 }
 
-// RejectedError is the server's refusal of a request, in words that are safe to show
-// (redact.ServerError).
+// RejectedError is the server's rejection of a request, redacted (redact.ServerError).
 type RejectedError struct {
 	Text string
-	Err  error // as the server sent it; its text may quote secret values
+	Err  error // as sent by the server; may quote secret values
 }
 
-// Error is the redacted text.
+// Error is the redacted message.
 func (e *RejectedError) Error() string { return "the server rejects the change: " + e.Text }
 
 // Unwrap returns the original, for apierrors.IsForbidden and the like.

@@ -19,55 +19,51 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Task is one object that is to be written.
+// Task is an object to write.
 type Task struct {
 	Key engine.ObjectKey
-	// Change returns what would be done to the object as it is now. It is written only if it is what was
-	// shown. It is called when the object is verified, and again when another writer was faster; never twice
-	// at the same time.
+	// Change returns the change for the current object, which is written only if it equals the shown one. It is
+	// called for the verification, and again if another writer was faster, but never concurrently.
 	Change func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error)
-	// Entry is what was shown, and what the journal records.
+	// Entry is the shown change, as recorded in the journal.
 	Entry *plan.Entry
-	// Rules are those that change the object, and Propagated those of them that
-	// another object triggered; each once.
+	// Rules are the rules that change the object, and Propagated those triggered by another object; each once.
 	Rules, Propagated []engine.RuleRef
-	// Secrets are fields that an earlier run made of a Secret, besides those of the Entry. Results and the
-	// request log leave them out.
+	// Secrets are the fields that an earlier run derived from a Secret, besides those of the Entry. Results and
+	// the request log redact them.
 	Secrets []engine.FieldChange
 	// Autoscaled names the autoscalers that set the changed fields.
 	Autoscaled []engine.Impact
-	// Endpoints are the subresources that its fields are written to, as far as is
-	// known; "" is the object itself.
+	// Endpoints are the subresources to which its fields are written, as far as known; "" is the object itself.
 	Endpoints []string
-	// JournalIndex is its place in a resumed journal, and Pending the write of it whose
-	// outcome that journal does not have; nil if there is none.
+	// JournalIndex is its index in a resumed journal, and Pending its write whose outcome the journal lacks; nil
+	// if there is none.
 	JournalIndex int
 	Pending      *journal.Attempt
-	// unmade is the record of a change that was not made, and has no journal yet.
+	// unmade is the record of a change that was not made, until there is a journal.
 	unmade *journal.Result
 
-	// again is the same change as the policies make it now: what is shown besides its fields, such as
-	// its impacts, is taken from there. It is nil where they make another one.
+	// again is the change as evaluated now, for the parts shown besides its fields, such as its impacts. It is
+	// nil if the change differs.
 	again    *plan.Entry
-	listed   snapshot.Value  // the object as it was listed, until it is verified
-	wave     int             // in which it is written
-	managed  bool            // something else manages the object, as the user was shown
-	impacts  []engine.Impact // as the user was shown them
-	missed   bool            // its change was not made, and should have been
+	listed   snapshot.Value  // the object as listed, until it is verified
+	wave     int             // of the write order
+	managed  bool            // the user was shown that something else manages the object
+	impacts  []engine.Impact // as shown to the user
+	missed   bool            // its change should have been made, but was not
 	reported bool
-	// the Pending write may have been stored: the object has changed, and values of it are not known
+	// the Pending write may have been stored: the object has changed, and some values are unknown
 	unsure   bool
 	made     bool // an earlier run of the plan wrote it
 	verified *Verified
-	stored   *Result // of the object itself, where its /status is left
+	stored   *Result // of the object itself, if its /status is not written
 }
 
-// secrets are the fields of the object that were made of a Secret, as far as is known.
+// secrets are the fields of the object known to be derived from a Secret.
 func (t *Task) secrets() []engine.FieldChange { return append(t.Entry.Secrets(), t.Secrets...) }
 
-// want is the Want of a task: the change that is made of the object as it is now, if
-// it is the one that was shown: the same fields, the same values before and after.
-// The error is a *plan.Drift if it is not.
+// want is the Want of a task: the change for the current object, if it equals the shown one with the same
+// fields and the same values before and after. Otherwise the error is a *plan.Drift.
 func (t *Task) want(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
 	*unstructured.Unstructured, error,
 ) {
@@ -76,7 +72,7 @@ func (t *Task) want(ctx context.Context, live *unstructured.Unstructured, endpoi
 	case err != nil:
 		return nil, err
 	case t.unsure && t.isMet(now), t.made && !now.Changed():
-		return live, nil // the write, whose outcome may not be recorded, was stored
+		return live, nil // the write with an unrecorded outcome was stored
 	}
 	shown, made := *t.Entry, now
 	if endpoint == request.StatusSubresource {
@@ -89,15 +85,15 @@ func (t *Task) want(ctx context.Context, live *unstructured.Unstructured, endpoi
 		return nil, drift
 	}
 	if endpoint == "" && now.Changed() {
-		entry := plan.NewEntry(now) // with the values that files withhold
+		entry := plan.NewEntry(now) // with the values that files omit
 		t.Entry = &entry
 		t.Rules, t.Propagated = changingRules(now)
 	}
 	return now.After, nil
 }
 
-// isMet reports whether the rules of a task leave the object as it is. One that does not match it any more
-// says nothing about that.
+// isMet reports whether the rules of a task leave the object unchanged. A rule that no longer matches does
+// not count.
 func (t *Task) isMet(now *engine.Change) bool {
 	return !now.Changed() && !slices.ContainsFunc(t.Rules, func(r engine.RuleRef) bool {
 		return !slices.ContainsFunc(now.Steps, func(s engine.Step) bool {
@@ -106,16 +102,15 @@ func (t *Task) isMet(now *engine.Change) bool {
 	})
 }
 
-// mayUse reports whether a request that is made of the object as it was listed is refused where the object
-// has changed since, and is for the same version. A change of the status alone makes no request of the object
-// itself.
+// mayUse reports whether a request for the listed object is of the same version, and is rejected if the
+// object has changed since. A change of only the status sends no request to the object itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 	return u != nil && t.Key.Subresource == "" && t.Pending == nil &&
 		!slices.Contains(t.Endpoints, request.StatusSubresource) &&
 		u.GroupVersionKind() == t.Key.GroupVersionKind() && u.GetUID() != "" && u.GetResourceVersion() != ""
 }
 
-// isShownManaged reports whether the change was shown with the impact that something else manages the object.
+// isShownManaged reports whether the change was shown as one of a managed object.
 func (t *Task) isShownManaged() bool {
 	return slices.ContainsFunc(t.Entry.Impacts, func(i engine.Impact) bool {
 		return i.Code == engine.ImpactManaged
@@ -124,14 +119,14 @@ func (t *Task) isShownManaged() bool {
 
 // Evaluation evaluates the policies of a run.
 type Evaluation interface {
-	// Each evaluates every object of the run, once, and hands over each change.
+	// Each evaluates every object of the run once, and emits each change.
 	Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error)
-	// Evaluate evaluates one object as it is now. Scoped reports whether the rules
-	// that match the object itself are evaluated.
+	// Evaluate evaluates the current state of one object. Scoped includes the rules that match the object
+	// itself.
 	Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error)
 }
 
-// NewTask returns the task for an evaluated change, which has been shown.
+// NewTask returns the task for a change that was evaluated and shown.
 func NewTask(r Evaluation, c *engine.Change) *Task {
 	entry := plan.NewEntry(c)
 	t := &Task{Key: c.Target.Key, Entry: &entry, Endpoints: EndpointsOf(c)}
@@ -142,13 +137,13 @@ func NewTask(r Evaluation, c *engine.Change) *Task {
 // errChanged reports that another client has written the object since it was shown.
 var errChanged = errors.New("the object has changed")
 
-// evaluate has a task evaluate its object again, which it does not hold, as it was evaluated. Incomplete says
-// that a rule had failed already when the change was shown.
+// evaluate makes a task evaluate its object again without holding it. Incomplete reports that a rule had
+// already failed when the change was shown.
 func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 	version, scoped := c.Target.Key.Version, c.Scoped
 	target := engine.Target{Namespace: c.Target.Namespace, Mapping: c.Target.Mapping, Request: c.Target.Request}
 	if c.Target.OldObject != c.Target.Object {
-		target.OldObject = c.Target.OldObject // that of a request that was made
+		target.OldObject = c.Target.OldObject // of the request
 	}
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
 		target := target
@@ -174,7 +169,7 @@ func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 	})
 }
 
-// EndpointsOf returns the endpoints to which a change may have to be sent.
+// EndpointsOf returns the endpoints that a change may be sent to.
 func EndpointsOf(c *engine.Change) []string {
 	var out []string
 	for i := range c.Fields {
@@ -183,8 +178,7 @@ func EndpointsOf(c *engine.Change) []string {
 	return engine.Distinct(out)
 }
 
-// changingRules returns the rules that changed the object, and those of them that another
-// object triggered, each once.
+// changingRules returns the rules that changed the object, and those triggered by another object, each once.
 func changingRules(c *engine.Change) (all, propagated []engine.RuleRef) {
 	for _, s := range c.Steps {
 		if s.Outcome != engine.Changed {
@@ -198,24 +192,24 @@ func changingRules(c *engine.Change) (all, propagated []engine.RuleRef) {
 	return engine.Distinct(all), engine.Distinct(propagated)
 }
 
-// RecordedRun is a run whose changes are known before it is evaluated.
+// RecordedRun is a run whose changes are known before its evaluation.
 type RecordedRun struct {
 	plan.Run
 	Name  string  // for messages: "plan FILE"
-	tasks []*Task // of the objects that are left, those too that are only shown
-	// summary is that of the evaluation when a plan was made; nil counts the entries.
+	tasks []*Task // of the remaining objects, also if only shown
+	// summary is the summary of the plan's evaluation; nil counts the entries.
 	summary *evaluation.Summary
-	// Command is that of the plan.
+	// Command is the command of the plan.
 	Command []string
-	// Written and Failed count the entries that have a result already, and Earlier are these results.
+	// Written and Failed count the entries with a result, and Earlier has these results.
 	Written, Failed int
 	Earlier         []*Result
-	// LeftOut counts the changes that Keep leaves out. Tasks knows those that labels leave out.
+	// LeftOut counts the changes that Keep leaves out, and that Tasks leaves out by label.
 	LeftOut int
-	labels  labels.Selector // of the objects to keep; nil keeps all
+	labels  labels.Selector // of the objects to keep; nil: all
 }
 
-// FromPlan returns all of a plan that was read from a file.
+// FromPlan returns all changes of a plan that was read from a file.
 func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	r := &RecordedRun{Run: p.Run, Name: "plan " + file, Command: p.Command, summary: &p.Summary}
 	for _, e := range p.Entries {
@@ -224,8 +218,7 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	return r
 }
 
-// Keep leaves out the changes of objects that a scope does not choose, and returns the others, but for its
-// Labels, which Tasks compares.
+// Keep leaves out objects outside a scope, and returns the others. Tasks compares its Labels.
 func (r *RecordedRun) Keep(scope *engine.Scope) (kept []engine.ObjectKey) {
 	named := *scope
 	named.Labels, r.labels, r.summary = nil, scope.Labels, nil
@@ -238,7 +231,7 @@ func (r *RecordedRun) Keep(scope *engine.Scope) (kept []engine.ObjectKey) {
 	return kept
 }
 
-// drop leaves out tasks, and counts those that write.
+// drop leaves out tasks, and counts the ones that write.
 func (r *RecordedRun) drop(out func(*Task) bool) {
 	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
 		leave := out(t)
@@ -249,9 +242,8 @@ func (r *RecordedRun) drop(out func(*Task) bool) {
 	})
 }
 
-// LeaveOut leaves out objects that earlier runs wrote, as journal.Undone has them, if they were undone, and
-// returns those of them that would be written. Where the rules leave one of the others as it is, it has its
-// change.
+// LeaveOut leaves out objects that earlier runs wrote and did not undo, given journal.Undone, and returns the
+// ones that would have been written. Objects that the rules leave unchanged count as having their change.
 func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
 	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
 		reverted, written := undone[t.Key.Named()]
@@ -265,9 +257,8 @@ func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.
 	return left
 }
 
-// FromJournal returns what is left of an interrupted run: entries with a result are
-// skipped, planned ones are written as from a plan, and started ones are looked up
-// first.
+// FromJournal returns the rest of an interrupted run: entries with a result are skipped, planned ones are
+// written as from a plan, and started ones are looked up first.
 func FromJournal(j *journal.Journal) *RecordedRun {
 	r := &RecordedRun{
 		Run: j.Header.Run, Name: "journal " + j.Path, Failed: j.Count()[journal.Failed],
@@ -296,7 +287,7 @@ func FromJournal(j *journal.Journal) *RecordedRun {
 	return r
 }
 
-// earlier returns what came of an entry that is done.
+// earlier returns the result of a finished entry.
 func earlier(e *journal.Entry) *Result {
 	last, planned := e.Results[len(e.Results)-1], e.Change()
 	out := &Result{
@@ -313,7 +304,7 @@ func earlier(e *journal.Entry) *Result {
 	return out
 }
 
-// add adds the task of an entry, as one that the policies do not meet any more.
+// add adds the task of an entry, assuming that policies no longer make its change.
 func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Attempt) {
 	planned := e.Change()
 	t := &Task{
@@ -327,9 +318,9 @@ func (r *RecordedRun) add(e *plan.Entry, journalIndex int, pending *journal.Atte
 	r.tasks = append(r.tasks, t)
 }
 
-// Each calls a function with the planned change of each object, and returns their
-// summary. After Tasks, all but the fields of a change is of the evaluation that Tasks made, since
-// nothing of it in the file is what is checked before a write.
+// Each calls a function with the planned change of each object, and returns their summary. After Tasks, only
+// the fields of a change are from the file; the rest is from Tasks' evaluation, since a write does not check
+// it.
 func (r *RecordedRun) Each(rules []engine.RuleRef,
 	do func(*engine.Change) error,
 ) (evaluation.Summary, error) {
@@ -360,9 +351,8 @@ func (r *RecordedRun) Each(rules []engine.RuleRef,
 	return counted, nil
 }
 
-// Tasks has the queue that will run them keep a task for each entry. The policies are evaluated over the
-// same objects again, because an entry is written only if they still make the same change, and because it
-// lacks the values of Secrets.
+// Tasks adds a task for each entry to the queue. The policies are evaluated again on the same objects: an
+// entry is written only if its change is still the same, and it lacks the values of Secrets.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, q *Queue) error {
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))
 	for _, t := range r.tasks {
@@ -400,7 +390,7 @@ func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, q *Queue) error
 	return err
 }
 
-// Count returns how many objects would be written, with those that something else manages or without.
+// Count returns how many objects would be written, with or without managed ones.
 func (r *RecordedRun) Count(managed bool) int {
 	n := 0
 	for _, t := range r.tasks {

@@ -20,11 +20,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Verifier finds out whether the changes of tasks can be written, and writes nothing.
+// Verifier checks whether the changes of tasks can be written, without writing.
 type Verifier struct {
 	// Writer sends the requests.
 	Writer *Writer
-	// Access is asked whether the user may write, and Mapper for the resources.
+	// Access checks the user's permissions, and Mapper maps kinds to resources.
 	Access engine.Authorizer
 	Mapper meta.RESTMapper
 	// Concurrency is how many objects are verified, or written, at once; 1 or more.
@@ -33,19 +33,19 @@ type Verifier struct {
 	Meter       *wording.Meter // may be nil
 }
 
-// IsDryRun reports whether nothing is to be written.
+// IsDryRun reports whether the run writes nothing.
 func (v *Verifier) IsDryRun() bool { return v.Writer.DryRun != DryRunNone }
 
-// writerOf returns the writer of a task.
+// writerOf returns the writer for a task.
 func (v *Verifier) writerOf(t *Task) *Writer {
 	w := *v.Writer
 	w.quiet = len(t.secrets()) > 0
 	return &w
 }
 
-// Verify verifies the change of a task. The object is read, unless it is known
-// as it was listed. It is safe for concurrent use, with different tasks. What is wrong with the change is the
-// outcome of the result; the error is one of Writer.Verify.
+// Verify verifies the change of a task. It reads the object unless the listed one is held. It is safe for
+// concurrent use with different tasks. Problems of the change are the outcome of the result; the error is an
+// error of Writer.Verify.
 func (v *Verifier) Verify(ctx context.Context, t *Task,
 	listed *unstructured.Unstructured,
 ) (*Verified, error) {
@@ -57,7 +57,7 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 		return nil, err
 	}
 	if s := out.status; s != nil && out.Outcome == Planned && s.Err != nil {
-		out.Outcome, out.Err = s.Outcome, s.Err // an object is written in both parts, or not at all
+		out.Outcome, out.Err = s.Outcome, s.Err // both parts are written, or none
 	}
 	if out.Outcome == Failed {
 		out.Instead = impact.Workload(out.Before)
@@ -72,10 +72,10 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 	return out, nil
 }
 
-// writeVerb is the verb of every write of this program.
+// writeVerb is the verb of every write.
 const writeVerb = "patch"
 
-// what is "deployments.apps/scale", as kubectl auth can-i takes it.
+// what is "deployments.apps/scale", as in kubectl auth can-i.
 func what(n permission.Need) string {
 	resource, subresource, _ := strings.Cut(n.Resource, "/")
 	text := schema.GroupResource{Group: n.Group, Resource: resource}.String()
@@ -85,15 +85,15 @@ func what(n permission.Need) string {
 	return text
 }
 
-// Forbidden is the error of a write without a permission.
+// Forbidden is the error of a write without permission.
 func Forbidden(n permission.Need) *permission.ForbiddenError {
 	n.Name = ""
 	return &permission.ForbiddenError{Need: n, Err: fmt.Errorf("you may not %s %s", writeVerb, what(n))}
 }
 
-// MissingPermissions asks for every resource in all namespaces, then in each, and then
-// for each object, since a role may name its objects; each step only where the answer
-// before was no. The result is in order of resource and namespace. The error is that of a request.
+// MissingPermissions checks every resource in all namespaces, then in each, then each object, since a role
+// may name its objects; each step only after a no. The result is sorted by resource and namespace. The error
+// is a failed request.
 func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need,
 	workers int,
 ) ([]permission.Need, error) {
@@ -114,7 +114,7 @@ func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permis
 	return needs, nil
 }
 
-// allowedOf asks, once each, for what a step makes of the permissions, and returns those that the user has.
+// allowedOf checks what a step derives from the permissions, once each, and returns the allowed ones.
 func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need,
 	step func(permission.Need) permission.Need, workers int,
 ) (map[permission.Need]bool, error) {
@@ -141,9 +141,8 @@ func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need
 	return out, err
 }
 
-// checkPermissions asks the server whether the user may write all of the objects, and
-// shows what is missing in a table. If the server cannot be asked there is a warning,
-// and the dry runs show it object by object.
+// checkPermissions checks whether the user may write all objects, and shows missing permissions in a table.
+// If the check fails it only warns, and the dry runs report each object.
 func (v *Verifier) checkPermissions(ctx context.Context, tasks []*Task) error {
 	var needs []permission.Need
 	for _, t := range tasks {
@@ -164,13 +163,13 @@ func (v *Verifier) checkPermissions(ctx context.Context, tasks []*Task) error {
 		return nil
 	}
 	if err := v.showMissing(missing); err != nil || v.Writer.SkipRejected {
-		return err // each of them is rejected by its own dry run
+		return err // the dry run rejects each of them
 	}
 	return fmt.Errorf("you may not write %s; ask for the permissions above, or exclude these objects", wording.Plural(len(missing), "object"))
 }
 
-// RequiredPermissions are those that a task needs. The error is that of a request, or of a kind that the
-// server does not have.
+// RequiredPermissions returns the permissions for a task. The error is a failed request, or a kind that the
+// server lacks.
 func (v *Verifier) RequiredPermissions(ctx context.Context, t *Task) (needs []permission.Need, _ error) {
 	key := t.Key
 	mapping, err := v.Mapper.RESTMapping(key.GroupKind, key.Version)
@@ -200,7 +199,7 @@ func (v *Verifier) RequiredPermissions(ctx context.Context, t *Task) (needs []pe
 	return needs, nil
 }
 
-// showMissing has a row for the objects of a resource in a namespace.
+// showMissing shows a row for each resource and namespace.
 func (v *Verifier) showMissing(missing []permission.Need) error {
 	fmt.Fprintln(v.ErrOut, "Permissions that you need and do not have:")
 	rows := [][]string{{"VERB", "RESOURCE", "NAMESPACE", "OBJECTS"}}

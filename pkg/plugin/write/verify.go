@@ -20,12 +20,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// verification is one endpoint's way from reading to a request that the server
-// has rehearsed.
+// verification prepares the request to one endpoint: from reading the object to a dry run.
 type verification struct {
 	*Writer
 	key     engine.ObjectKey
-	listed  *unstructured.Unstructured // in the place of a read; may be nil
+	listed  *unstructured.Unstructured // instead of a read; may be nil
 	want    Want
 	input   request.Input
 	request request.Request
@@ -33,15 +32,15 @@ type verification struct {
 	out     Verified
 }
 
-// verifyOnce goes through the steps once. errStale asks for another round: the
-// object has changed or gone since it was read.
+// verifyOnce runs the steps once. errStale asks for another round: the object has changed or disappeared
+// since it was read.
 func (w *Writer) verifyOnce(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
 	want Want,
 ) (*Verified, error) {
 	t := verification{Writer: w, key: key, listed: listed, want: want}
 	err := t.run(ctx)
 	t.leaveManaged()
-	out := t.out // which does not keep the objects of the verification
+	out := t.out // without the objects of the verification
 	return &out, err
 }
 
@@ -62,7 +61,7 @@ func (t *verification) run(ctx context.Context) error {
 	return nil
 }
 
-// leaveManaged gives an object that something else manages its outcome, whenever the manager has come.
+// leaveManaged sets the outcome of a managed object, even if the manager is new.
 func (t *verification) leaveManaged() {
 	if t.IncludeManaged || t.out.Outcome != Planned && !t.out.Outcome.Rejection() {
 		return
@@ -72,15 +71,13 @@ func (t *verification) leaveManaged() {
 	}
 }
 
-// errStale is the server's 409, or 404, to a request that was right when the
-// object was read.
+// errStale is the server's 409 or 404 to a request that was valid when the object was read.
 var errStale = errors.New("the object has changed meanwhile")
 
-// errIgnored ends the verification of an object whose rules have come to leave it alone.
+// errIgnored ends the verification of an object that rules meanwhile ignore.
 var errIgnored = errors.New("ignored")
 
-// fail sorts errors: what the server says about this object is a result, anything
-// else ends the run.
+// fail sorts errors: the server's errors about this object are results, others end the run.
 func (r *Result) fail(err error) error {
 	var ofObject *ObjectError
 	var drift *plan.Drift
@@ -106,7 +103,7 @@ func (r *Result) because(o Outcome, why error) {
 	r.Outcome, r.Err = o, &ObjectError{Key: r.Key, Err: why}
 }
 
-// read gets the object, and makes sure that it is still the one that was meant.
+// read gets the object, and checks that it is still the same one.
 func (t *verification) read(ctx context.Context) (_ Outcome, err error) {
 	live := t.listed
 	if live == nil {
@@ -133,8 +130,7 @@ func (t *verification) read(ctx context.Context) (_ Outcome, err error) {
 	return "", nil
 }
 
-// readable is where the object of a key is read: its status is a part of it, and
-// more users may read the object.
+// readable is the key for reading: the object contains its status, and more users may read it.
 func readable(key engine.ObjectKey) engine.ObjectKey {
 	if key.Subresource == request.StatusSubresource {
 		key.Subresource = ""
@@ -142,7 +138,7 @@ func readable(key engine.ObjectKey) engine.ObjectKey {
 	return key
 }
 
-// plan asks how the object should be and finds the request for it.
+// plan gets the wanted object and the request for it.
 func (t *verification) plan(ctx context.Context) (Outcome, error) {
 	var err error
 	if t.input.After, err = t.want(ctx, t.input.Live, ""); err != nil {
@@ -164,7 +160,7 @@ func (t *verification) plan(ctx context.Context) (Outcome, error) {
 	return "", nil
 }
 
-// planRequest is server-side apply where that can be, unless it is not wanted.
+// planRequest prefers server-side apply if possible and wanted.
 func (t *verification) planRequest() (request.Request, error) {
 	if !t.PatchOnly.None() {
 		return request.PlanJSONPatch(t.input, t.PatchOnly)
@@ -172,7 +168,7 @@ func (t *verification) planRequest() (request.Request, error) {
 	return request.Plan(t.input)
 }
 
-// setRequest makes a planned request the one to send.
+// setRequest sets the request to send.
 func (t *verification) setRequest(r request.Request, err error) error {
 	if err != nil {
 		return &ObjectError{Key: t.key, Err: err}
@@ -188,16 +184,15 @@ func (t *verification) setRequest(r request.Request, err error) error {
 		Type: types.JSONPatchType, Body: r.Body, FieldManager: t.Manager, Quiet: t.quiet,
 	}
 	if r.Method == request.Apply {
-		// Whose fields may be taken is decided from the answer to the dry run, and
-		// without force a stale object would look like a conflict with its writer.
+		// The response to the dry run decides whose fields may be taken; without force, a stale object would look
+		// like a conflict with its writer.
 		t.out.patch.Type, t.out.patch.Force = types.ApplyPatchType, true
 	}
 	return nil
 }
 
-// rehearse sends the request as a dry run. Where server-side apply would lose
-// data, the schema may be an old one, so it is read again; then, and where the
-// server cannot apply at all, a JSON patch takes over.
+// rehearse sends the request as a dry run. If server-side apply would lose data, the schema may be outdated
+// and is read again; after that, and if the server cannot apply, it uses a JSON patch.
 func (t *verification) rehearse(ctx context.Context) (Outcome, error) {
 	for refreshed := false; ; refreshed = true {
 		answer, err := t.dryRun(ctx)
@@ -238,7 +233,7 @@ func (t *verification) dryRun(ctx context.Context) (*unstructured.Unstructured, 
 
 func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// replan answers a dry run of server-side apply that loses data.
+// replan handles a server-side apply whose dry run loses data.
 func (t *verification) replan(ctx context.Context, refreshed bool, lost request.Difference) error {
 	if refreshed {
 		why := request.Reason{Kind: request.ApplyLoses, Detail: lost.Paths()[0]}
@@ -251,16 +246,14 @@ func (t *verification) replan(ctx context.Context, refreshed bool, lost request.
 	return t.setRequest(request.Plan(t.input))
 }
 
-// refusesDryRun knows the answer of an API server whose admission webhooks have
-// side effects, which it does not call in a dry run
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors, NewDryRunUnsupportedErr).
-// It has no reason of its own, so that the text is all there is.
+// refusesDryRun recognizes the error of an API server with admission webhooks that have side effects, which
+// it does not call in a dry run (k8s.io/apiserver/pkg/admission/plugin/webhook/errors,
+// NewDryRunUnsupportedErr). It has no reason of its own, only a message.
 func refusesDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// withoutDryRun goes on without the server's word: who would lose what is worked
-// out from the fields of the request alone.
+// withoutDryRun continues without a response: the fields of the request determine the takeovers.
 func (t *verification) withoutDryRun(why error) (Outcome, error) {
 	t.out.Unverified = &ObjectError{Key: t.key, Err: errors.New(redact.ServerError(why))}
 	t.out.After = t.request.Want
@@ -271,7 +264,7 @@ func (t *verification) withoutDryRun(why error) (Outcome, error) {
 	return t.checkOwners()
 }
 
-// readAnswer records what the dry run's answer says.
+// readAnswer records the dry run's response.
 func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 	var err error
 	t.out.After, t.answer = answer, request.Classify(t.request, answer)
@@ -294,8 +287,7 @@ func (t *verification) readAnswer(answer *unstructured.Unstructured) error {
 	return nil
 }
 
-// decide decides from the answer whether there is anything to write, and whether
-// it may be written.
+// decide decides from the response whether there is anything to write, and whether it may be written.
 func (t *verification) decide(context.Context) (Outcome, error) {
 	if t.out.Unverified != nil {
 		return "", nil
@@ -303,7 +295,7 @@ func (t *verification) decide(context.Context) (Outcome, error) {
 	switch {
 	case t.answer.Unchanged && t.out.Difference.Expected() && t.request.Removed.Empty():
 		return Unchanged, nil
-	case t.answer.Unchanged: // also where the server puts back what was to go
+	case t.answer.Unchanged: // also if the server restores removed values
 		return ServerKeepsValue, nil
 	}
 	if refused := t.out.Difference.Of(request.Refused); len(refused) > 0 {
@@ -312,8 +304,7 @@ func (t *verification) decide(context.Context) (Outcome, error) {
 	return t.checkOwners()
 }
 
-// checkOwners stops where a field belongs to a manager that would set it back, and
-// the user has not said that it may be taken.
+// checkOwners stops if the manager of a field would set it back, and the user did not allow to take it.
 func (t *verification) checkOwners() (Outcome, error) {
 	var contested []request.Takeover
 	for _, o := range t.out.Takeovers {

@@ -22,75 +22,68 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// DryRun says how far a Writer goes; the values are kubectl's.
+// DryRun is kubectl's --dry-run value.
 type DryRun string
 
-// With DryRunClient nothing is sent but reads, with DryRunServer nothing that
-// the server stores.
+// With DryRunClient only reads are sent, with DryRunServer nothing that the server stores.
 const (
 	DryRunNone   DryRun = "none"
 	DryRunClient DryRun = "client"
 	DryRunServer DryRun = "server"
 )
 
-// DefaultFieldManager is the manager that writes are recorded under unless the
-// user names another.
+// DefaultFieldManager is the default field manager of writes.
 const DefaultFieldManager = "kubectl-mutate"
 
-// Want returns how an object should be, given how it is: live itself if nothing is
-// to be changed, which it must not modify. It is called again when the object has
-// changed in the meantime. The endpoint is request.StatusSubresource where only that
-// part is going to be sent, because the other part has been, or will have been by then.
+// Want returns the wanted object for the live one: live itself, which it must not modify, if there is nothing
+// to change. It is called again if the object has changed in the meantime. The endpoint is
+// request.StatusSubresource if only that part remains to be sent.
 type Want func(ctx context.Context, live *unstructured.Unstructured, endpoint string) (
 	*unstructured.Unstructured, error)
 
-// Writer verifies and writes changes, one object at a time. It holds no state of
-// its own and may be used by several goroutines if its fields may.
+// Writer verifies and writes changes, one object at a time. It is stateless, and safe for concurrent use if
+// its fields are.
 type Writer struct {
 	Server Server
-	// Manager is the field manager that the writes are recorded under.
+	// Manager is the field manager of the writes.
 	Manager string
 	journal.Allowed
-	// PatchOnly is why server-side apply is not to be used; zero if it may be.
+	// PatchOnly is the reason not to use server-side apply; zero if it may be used.
 	PatchOnly request.Reason
 	DryRun    DryRun
-	// Patience says how often a write is sent again whose answer is lost. The Server, which has it too, repeats
-	// all else.
+	// Patience limits how often a write is repeated after a lost response. The Server, which has it too, repeats
+	// other requests.
 	Patience *cluster.Patience
-	// HasStatus reports whether a kind has a /status endpoint, to which the changes
-	// below .status are sent. With nil they are sent with the others; the server may
-	// ignore them, and the result says so.
+	// HasStatus reports whether a kind has a /status endpoint, which receives changes below .status. If nil,
+	// they are sent with the others; the server may ignore them, and the result says so.
 	HasStatus func(context.Context, schema.GroupVersionKind) (bool, error)
-	// Confirm asks the user whether to write an object of which the server would drop
-	// live data that the change means to keep; nil answers no. It is called by several
-	// goroutines if Write is.
+	// Confirm asks the user whether to write an object of which the server would drop live data that the change
+	// keeps; nil answers no. It is called concurrently if Write is.
 	Confirm func(ctx context.Context, planned Result) (bool, error)
-	// Journal records every write, before it is sent and after; nil records none. What cannot be recorded is
-	// not sent.
+	// Journal records every write before it is sent and after; nil: none. A write that cannot be recorded is not
+	// sent.
 	Journal *journal.Writer
-	// Slots limit the writes that are in flight, so that more workers than that can wait for the journal
-	// meanwhile; nil is not a limit.
+	// Slots limit the writes in flight, so that further workers can wait for the journal; nil: no limit.
 	Slots chan struct{}
-	quiet bool // patches hold what was made of a Secret
+	quiet bool // patches contain values derived from a Secret
 }
 
-// conflictBackoff is between attempts that lost against another writer. The jitter is
-// wide because those who collided have waited equally long.
+// conflictBackoff is the wait after another writer was faster. Its jitter is wide because colliding writers
+// have waited equally long.
 func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Jitter: 3, Steps: 5}
 }
 
-// Verify plans the request that makes an object as wanted, and sends it as a dry run.
-// A key with a UID means that very object and no other of its name; a key with a
-// Subresource means that endpoint alone. An object as it was listed is not read again if the dry run shows
-// that it has not changed since, and that the change can be written; nil is always read.
+// Verify plans the request that makes an object as wanted, and sends it as a dry run. A key with a UID means
+// only that object; a key with a Subresource only that endpoint. A listed object is not read again if the dry
+// run shows that it is unchanged and can be written; if nil, the object is read.
 //
-// What fails for this object is in the Result; the error ends the run: a cancelled
-// context, a lost connection, an error of want other than an *ObjectError.
+// Failures of this object are in the Result; the error ends the run: a cancelled context, a lost connection,
+// an error of want other than an *ObjectError.
 func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
 	want Want,
 ) (*Verified, error) {
-	if w.DryRun == DryRunClient { // which would not find out
+	if w.DryRun == DryRunClient { // it would not notice
 		listed = nil
 	}
 	v, err := w.verifyParts(ctx, key, listed, want)
@@ -99,21 +92,21 @@ func (w *Writer) Verify(ctx context.Context, key engine.ObjectKey, listed *unstr
 		return v, err
 	case v.Retries > 0: // it was read again
 		v.Retries--
-	case cluster.Cause(v.Err) != "": // not of the object
+	case cluster.Cause(v.Err) != "": // not caused by the object
 	case v.Outcome != Planned, v.Unverified != nil:
-		return w.verifyParts(ctx, key, nil, want) // the reason is to be found in the object as it is now
+		return w.verifyParts(ctx, key, nil, want) // the current object shows the reason
 	}
 	return v, nil
 }
 
-// verifyParts verifies the change of the object, and then that of its status if it has an endpoint.
+// verifyParts verifies the change of the object, and then of its status if it has an endpoint.
 func (w *Writer) verifyParts(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
 	want Want,
 ) (*Verified, error) {
 	if key.Subresource != "" {
 		return w.verify(ctx, key, nil, want)
 	}
-	split := false // the change reaches below .status, which has an endpoint
+	split := false // the change includes .status, which has an endpoint
 	v, err := w.verify(ctx, key, listed, func(ctx context.Context, live *unstructured.Unstructured, _ string) (
 		*unstructured.Unstructured, error,
 	) {
@@ -153,7 +146,7 @@ func (w *Writer) verifyParts(ctx context.Context, key engine.ObjectKey, listed *
 	return v, err
 }
 
-// verify repeats the verification until no other writer is faster.
+// verify repeats the verification as long as another writer is faster.
 func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, listed *unstructured.Unstructured,
 	want Want,
 ) (*Verified, error) {
@@ -170,15 +163,14 @@ func (w *Writer) verify(ctx context.Context, key engine.ObjectKey, listed *unstr
 		if !cluster.Pause(ctx, waits.Step()) {
 			return v, ctx.Err()
 		}
-		key.UID = v.Key.UID // that very object, and no other that takes its name
+		key.UID = v.Key.UID // this object, and not a new one of the same name
 	}
 }
 
-// Write sends what was verified: one request, if no other client has written the object
-// and the server answers. Otherwise the object is verified again, and written if the
-// change is still the same.
+// Write sends the verified request, once if the server answers and no other client has written the object.
+// Otherwise the object is verified again, and written if the change is the same.
 //
-// The error ends the run, as that of Verify does; the outcome is then unknown.
+// As with Verify, an error ends the run; the outcome is then unknown.
 func (w *Writer) Write(ctx context.Context, v *Verified) (Result, error) {
 	t := endpointWrite{Writer: w, now: v, first: v}
 	result, err := t.write(ctx)
@@ -190,8 +182,7 @@ func (w *Writer) Write(ctx context.Context, v *Verified) (Result, error) {
 	return result, err
 }
 
-// writeStatus verifies the part for /status again, since the write of the other part
-// has made a new version of the object.
+// writeStatus verifies the part for /status again, since writing the other part created a new version.
 func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	if v.Outcome != Planned {
 		return v.Result, nil
@@ -207,8 +198,8 @@ func (w *Writer) writeStatus(ctx context.Context, v *Verified) (Result, error) {
 	return t.write(ctx)
 }
 
-// ConfirmLoss asks before a write by which the server would drop live data: the
-// confirmation of the run does not cover that. Without a yes the outcome is Declined.
+// ConfirmLoss asks before a write by which the server would drop live data: the confirmation of the run does
+// not cover it. Without a yes the outcome is Declined.
 func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err error) {
 	lost := v.losses()
 	if len(lost) == 0 {
@@ -223,27 +214,23 @@ func (w *Writer) ConfirmLoss(ctx context.Context, v *Verified) (yes bool, err er
 	return yes, err
 }
 
-// Server is what a Writer needs of an API server. Errors that the server itself
-// answers are API status errors, as of k8s.io/apimachinery/pkg/api/errors; any
-// other error ends the run.
+// Server is a Writer's view of an API server. Errors from the server are API status errors, as in
+// k8s.io/apimachinery/pkg/api/errors; any other error ends the run.
 type Server interface {
-	// Get reads an object, or the subresource that the key names, from the server
-	// and from no cache, with its managedFields.
+	// Get reads an object, or the subresource in the key, uncached and with its managedFields.
 	Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error)
-	// Patch sends a patch to the object, or to the subresource that the key
-	// names, with strict field validation.
+	// Patch patches the object, or the subresource in the key, with strict field validation.
 	Patch(ctx context.Context, key engine.ObjectKey, p cluster.Patch) (*unstructured.Unstructured, error)
-	// Types knows the schema of a kind; nil where the server publishes none.
-	// Refresh reads it again even if it has been read before.
+	// Types returns the schema of a kind; nil if the server publishes none. Refresh reads it again.
 	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
 }
 
-// endpointWrite is the write to one endpoint of an object.
+// endpointWrite writes to one endpoint of an object.
 type endpointWrite struct {
 	*Writer
-	now       *Verified // what is sent
-	first     *Verified // what was agreed to
-	uncertain bool      // a request whose answer was lost may have been stored
+	now       *Verified // the change to send
+	first     *Verified // the confirmed change
+	uncertain bool      // a request without a response may have been stored
 	conflicts int       // how often another writer was faster
 	result    Result
 }
@@ -294,7 +281,7 @@ func (t *endpointWrite) store(ctx context.Context) error {
 			attempts.Succeeded()
 			t.applied(answer)
 			return nil
-		case t.uncertain && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps after our own write
+		case t.uncertain && (isStale(err) || isUnfit(t.now.patch, err)): // perhaps after this run's own write
 			err = errStale
 		case t.stale(ctx, t.now, err):
 			return errStale
@@ -312,8 +299,8 @@ func (t *endpointWrite) store(ctx context.Context) error {
 	}
 }
 
-// send waits for a slot and sends the request once. A write gives an object another version: an answer
-// with the one that was read says nothing of what was stored.
+// send waits for a slot and sends the request once. A write creates a new version: a response with the
+// version that was read does not prove that it was stored.
 func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, error) {
 	if t.Slots != nil {
 		select {
@@ -330,9 +317,8 @@ func (t *endpointWrite) send(ctx context.Context) (*unstructured.Unstructured, e
 	return answer, err
 }
 
-// stale reports whether a request was refused because the object has changed since
-// it was read. The server answers 409 or 404 then, but applies a JSON patch first:
-// an object that does not fit the patch may be one that has changed.
+// stale reports whether a request was rejected because the object has changed since it was read. The server
+// answers 409 or 404, but applies a JSON patch first: if it does not fit, the object may have changed.
 func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 	if !isUnfit(v.patch, err) {
 		return isStale(err)
@@ -341,13 +327,13 @@ func (w *Writer) stale(ctx context.Context, v *Verified, err error) bool {
 	return apierrors.IsNotFound(err) || err == nil && live.GetResourceVersion() != v.Version
 }
 
-// isUnfit reports whether a JSON patch was refused because it does not fit the
-// object, or the result is invalid.
+// isUnfit reports whether a JSON patch was rejected because it does not fit the object, or the result is
+// invalid.
 func isUnfit(p cluster.Patch, err error) bool {
 	return p.Type == types.JSONPatchType && apierrors.IsInvalid(err)
 }
 
-// applied records the server's answer to the write.
+// applied records the server's response to the write.
 func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 	t.result.Outcome, t.result.After = Applied, answer
 	t.result.Drift = t.now.drift(answer.Object)
@@ -358,9 +344,8 @@ func (t *endpointWrite) applied(answer *unstructured.Unstructured) {
 	t.result.Touched = effect.Answered(answer)
 }
 
-// look looks up the outcome of a request whose answer was lost. Done means that
-// there is a result; otherwise the request was not stored and may be sent again: its
-// guard keeps it from being stored twice.
+// look looks up the outcome of a request without a response. done reports a result; otherwise the request was
+// not stored and may be sent again: its guard prevents a second write.
 func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
 	outcome, live, err := t.lookUp(ctx, t.now.Key, t.now.Version, t.now.Answered())
 	if err != nil || outcome == NotTried {
@@ -376,8 +361,8 @@ func (t *endpointWrite) look(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// verifyAgain verifies the change again, because another writer was faster. Done
-// means that there is a result: the change is a different one now, or needless.
+// verifyAgain verifies the change again after another writer was faster. done reports a result: the change is
+// now different, or unnecessary.
 func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) {
 	next, err := t.verify(ctx, t.now.Key, nil, t.now.want)
 	if err != nil {
@@ -389,8 +374,8 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	t.result.Retries += t.conflicts
 	switch {
 	case next.Outcome == Unchanged && t.uncertain:
-		// Either the request whose answer was lost was stored, or another client wrote
-		// the same: the object is as wanted.
+		// Either the request without a response was stored, or another client wrote the same: the object is as
+		// wanted.
 		t.result.Outcome, t.result.Found, t.result.Method = Applied, true, t.first.Method
 		t.result.Touched = t.first.Answered()
 		return true, nil
@@ -411,12 +396,11 @@ func (t *endpointWrite) verifyAgain(ctx context.Context) (done bool, err error) 
 	return false, nil
 }
 
-// lookUp looks up the outcome of a request whose answer was lost, and returns the object as it is now:
-// Applied if the fields are as the server would have made them, Deleted or Replaced if the object is gone,
-// Drifted if another client has written the fields, and NotTried if the object is the very version that the
-// request was made for. The error is errStale if another client has written the object, and its fields are as
-// before the request, or cannot be compared because they hold secrets: whether the change is still to be made
-// has to be evaluated.
+// lookUp looks up the outcome of a request without a response, and returns the current object: Applied if the
+// fields are as the server would have made them, Deleted or Replaced if the object is gone, Drifted if
+// another client has written the fields, and NotTried if the object still has the version of the request. The
+// error is errStale if another client has written the object, and its fields are as before the request or
+// cannot be compared because they are secret: evaluate whether to make the change.
 func (w *Writer) lookUp(ctx context.Context, key engine.ObjectKey, resourceVersion string,
 	touched diff.Partial,
 ) (Outcome, *unstructured.Unstructured, error) {

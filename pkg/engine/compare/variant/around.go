@@ -11,17 +11,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The bounds of what is around an object.
+// Bounds of a variant's surroundings.
 const (
 	maxNames      = 32
 	maxNamespaces = 24
 	maxUsers      = 40
 )
 
-// step makes one difference, of the object or of what is around it, and reports whether it could.
+// step makes one change to the object or its surroundings, and reports whether it could.
 type step func(*Variant) bool
 
-// after is a copy of a variant with a difference, and whether there is one.
+// after returns a changed copy of a variant, and whether the step applied.
 func (v Variant) after(do step) (Variant, bool) {
 	v.Object, v.Namespace, v.Beside = v.Object.DeepCopy(), v.Namespace.DeepCopy(), slices.Clone(v.Beside)
 	for i, u := range v.Beside {
@@ -30,14 +30,14 @@ func (v Variant) after(do step) (Variant, bool) {
 	return v, do(&v)
 }
 
-// The indexes of objects that are not beside a variant.
+// Indexes of the object itself and its Namespace.
 const (
 	itsNamespace = -2
 	itself       = -1
 )
 
-// object is the object with an index beside the variant, or its own; nil for one that was removed, or a
-// Namespace that it has not.
+// object returns the companion with an index, or the variant's own object; nil if it was removed, or for a
+// missing Namespace.
 func (v *Variant) object(beside int) *unstructured.Unstructured {
 	switch {
 	case beside == itsNamespace:
@@ -50,7 +50,7 @@ func (v *Variant) object(beside int) *unstructured.Unstructured {
 	return nil
 }
 
-// changeObject is a step that changes the object that Variant.object returns.
+// changeObject returns a step on the object that Variant.object returns.
 func changeObject(beside int, do func(*unstructured.Unstructured) bool) step {
 	return func(v *Variant) bool {
 		u := v.object(beside)
@@ -58,7 +58,7 @@ func changeObject(beside int, do func(*unstructured.Unstructured) bool) step {
 	}
 }
 
-// around are differences of the name, the user, the request, the namespace and its labels.
+// around returns steps on the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
 	names := g.variantNames()
 	if !k.namespaced {
@@ -99,7 +99,7 @@ func (g *Generator) around(k *kind) [][]step {
 	return out
 }
 
-// spelled are the strings that follow names in the policies, then those that are almost the same.
+// spelled returns the strings that follow names in the policies, then near misses of them.
 func (g *Generator) spelled(names ...string) []string {
 	var exact, almost []string
 	for _, name := range names {
@@ -112,14 +112,13 @@ func (g *Generator) spelled(names ...string) []string {
 	return engine.Distinct(append(exact, almost...))
 }
 
-// variantNames are those of variants.
 func (g *Generator) variantNames() []string {
 	out := slices.DeleteFunc(append(g.literals.long(), g.spelled("names", "name")...),
 		func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
 	return out[:min(len(out), maxNames)]
 }
 
-// namespaces are those that policies name.
+// namespaces returns the namespaces named in policies.
 func (g *Generator) namespaces() []string {
 	out := slices.DeleteFunc(g.spelled("namespaces", "namespace", "excludedNamespaces",
 		"namespaceObject", "name"), func(name string) bool {
@@ -128,12 +127,11 @@ func (g *Generator) namespaces() []string {
 	return out[:min(len(out), maxNamespaces)]
 }
 
-// elsewhere are the namespaces of variants.
 func (g *Generator) elsewhere() []string {
 	return engine.Distinct(append(g.namespaces(), "default", "kube-system"))
 }
 
-// ofNamespace are the fields of the metadata of a Namespace that policies may read.
+// ofNamespace returns the metadata fields of a Namespace that policies may read.
 func (g *Generator) ofNamespace() []string {
 	words := g.literals.words
 	if words["annotations"] && (words["namespaceObject"] || words["namespaces"] || words["Namespace"]) {
@@ -142,8 +140,8 @@ func (g *Generator) ofNamespace() []string {
 	return []string{labels}
 }
 
-// prefixes are beginnings of names that a server makes, where policies ask for the names of Pods: what makes
-// these leaves their names to the server.
+// prefixes returns generateName prefixes, if policies ask for the names of Pods: controllers leave Pod names
+// to the server.
 func (g *Generator) prefixes(k *kind) []string {
 	l := g.literals
 	if g.o.Named || k.gvk != controllers[0] ||
@@ -154,7 +152,7 @@ func (g *Generator) prefixes(k *kind) []string {
 	return names[:min(len(names), maxNamed)]
 }
 
-// users are those that policies name, and one that none names, if they ask for the user.
+// users returns the users named in policies, and one unnamed, if policies ask for the user.
 func (g *Generator) users() []engine.UserInfo {
 	if !g.literals.words["userInfo"] && !g.literals.words["subjects"] {
 		return nil
@@ -189,7 +187,6 @@ func (g *Generator) users() []engine.UserInfo {
 	return out[:min(len(out), maxUsers)]
 }
 
-// each returns a step for each value.
 func each[T any](values []T, do func(*Variant, T) bool) []step {
 	out := make([]step, len(values))
 	for i, value := range values {
@@ -198,15 +195,13 @@ func each[T any](values []T, do func(*Variant, T) bool) []step {
 	return out
 }
 
-// named gives the object another name.
 func named(v *Variant, name string) bool {
 	rename(v.Object, name)
 	v.Key.Name = name
 	return true
 }
 
-// unnamed takes the name from the object, so that the server makes one of its beginning. There is none before
-// it is created.
+// unnamed replaces the name with a generateName prefix: the server completes it on creation.
 func unnamed(v *Variant, prefix string) bool {
 	unstructured.RemoveNestedField(v.Object.Object, "metadata", "name")
 	v.Object.SetGenerateName(prefix)
@@ -214,14 +209,13 @@ func unnamed(v *Variant, prefix string) bool {
 	return true
 }
 
-// moveTo moves the object to another namespace.
 func moveTo(v *Variant, namespace string) bool {
 	v.Object.SetNamespace(namespace)
 	v.Key.Namespace, v.Namespace = namespace, engine.BareNamespace(namespace)
 	return true
 }
 
-// together moves the object to another namespace, and with it what is beside it in its own.
+// together moves the object and the companions in its namespace to another one.
 func together(v *Variant, namespace string) bool {
 	from, moved := v.Object.GetNamespace(), false
 	for _, u := range v.Beside {
@@ -233,7 +227,7 @@ func together(v *Variant, namespace string) bool {
 	return moveTo(v, namespace) && moved
 }
 
-// removed leaves out an object beside a variant.
+// removed removes a companion.
 func removed(beside int) step {
 	return func(v *Variant) bool {
 		there := beside < len(v.Beside)
@@ -244,7 +238,7 @@ func removed(beside int) step {
 	}
 }
 
-// elsewhereAlone moves an object beside a variant to another namespace.
+// elsewhereAlone moves a companion to another namespace.
 func elsewhereAlone(beside int) step {
 	return changeObject(beside, func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != "" && unstructured.SetNestedField(u.Object, "other", "metadata", "namespace") == nil

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// bases are the objects from which variants are derived: minimal ones, these with all that policies
-// name, and the others; each also with what rules ask for beside it.
+// bases returns the objects to derive variants from: minimal ones, these with every field named in policies,
+// and the others; each also with the objects that rules ask for.
 func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant {
 	var out []Variant
 	for _, gvk := range g.Kinds() {
@@ -33,7 +33,7 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 			if t.Written != nil {
 				t.Object, t.Written = t.Written, nil // a variant is decoded where it is evaluated
 			}
-			t.OldObject, t.Request.Operation = nil, "" // those of the request that is compared
+			t.OldObject, t.Request.Operation = nil, "" // the compared request sets these
 			out = append(out, Variant{Target: t, there: true})
 		}
 	}
@@ -43,8 +43,8 @@ func (g *Generator) bases(ctx context.Context, others []engine.Target) []Variant
 	return out
 }
 
-// turns says in how many turns a base gets one: rarely, where it is there, or a controller that no policy
-// names, on which rules probably do what they do on the first one; and hardly, where no rule matches its
+// turns returns how many turns pass between variants of a base: more for existing objects and for controllers
+// that no policy names, since rules probably treat them like the first base; most if no rule matches the
 // kind.
 func (g *Generator) turns(ctx context.Context, base Variant) int {
 	gvk := base.Object.GroupVersionKind()
@@ -64,7 +64,7 @@ func (g *Generator) turns(ctx context.Context, base Variant) int {
 	return 1
 }
 
-// subresources are those that kinds have besides their status.
+// subresources lists the subresources of kinds, except status.
 var subresources = map[string][]string{ //nolint:gochecknoglobals // an immutable table
 	"Pod": {"ephemeralcontainers", "resize", "binding", "eviction"}, "ServiceAccount": {"token"},
 	"Namespace":  {"finalize"},
@@ -72,8 +72,8 @@ var subresources = map[string][]string{ //nolint:gochecknoglobals // an immutabl
 	"ReplicationController": {"scale"},
 }
 
-// requests are minimal requests to the subresources that the rules match; to those that there are for a
-// wildcard.
+// requests returns minimal requests to the subresources that the rules match; a wildcard matches the known
+// ones.
 func (g *Generator) requests(ctx context.Context) []Variant {
 	all := slices.Clone(g.o.Requests)
 	if g.literals.words["ephemeralContainers"] && slices.Contains(g.Kinds(), controllers[0]) {
@@ -104,7 +104,7 @@ func (g *Generator) requests(ctx context.Context) []Variant {
 	return out
 }
 
-// request is a minimal request to a subresource of objects of a kind, and whether there is one.
+// request returns a minimal request to a subresource of a kind, and whether there is one.
 func (g *Generator) request(ctx context.Context, s engine.Selection,
 	of schema.GroupVersionKind,
 ) (Variant, bool) {
@@ -116,7 +116,7 @@ func (g *Generator) request(ctx context.Context, s engine.Selection,
 	if !selector.HasWildcard(s.Namespace + s.Name) {
 		t = fit(t, engine.Selection{Namespace: s.Namespace, Name: s.Name, Labels: s.Labels})
 	}
-	// What there is a request for is there, and has a name.
+	// The object of a subresource request exists and has a name.
 	t.Key.GroupKind, t.Key.Version, t.Key.Subresource, t.Mapping = of.GroupKind(), of.Version,
 		s.Subresource, g.kind(ctx, of).mapping
 	t.Request.Operation = engine.OperationUpdate
@@ -126,7 +126,7 @@ func (g *Generator) request(ctx context.Context, s engine.Selection,
 	return Variant{Target: t}, !g.o.Named || t.Request.Operation != engine.OperationCreate
 }
 
-// full is an object with a value in each field that policies name, as far as it stays valid.
+// full returns an object with a value in each field named in policies, as far as it stays valid.
 func (g *Generator) full(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	k := g.kind(ctx, u.GroupVersionKind())
 	done := map[string]bool{}
@@ -149,11 +149,11 @@ func isEmpty(value any) bool {
 	return value == nil || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
-// maxBeside bounds the objects beside a variant.
+// maxBeside bounds the companions of a variant.
 const maxBeside = 4
 
-// accompanied are variants alone with what their rules ask for: with nothing of it, with minimal objects that
-// are made up, and with such that have all that policies name.
+// accompanied returns a variant with only the objects that its rules ask for: none of them, minimal ones, and
+// ones with every field named in policies.
 func (g *Generator) accompanied(ctx context.Context, v Variant) []Variant {
 	if g.o.Asked == nil {
 		return nil
@@ -161,7 +161,7 @@ func (g *Generator) accompanied(ctx context.Context, v Variant) []Variant {
 	alone := v
 	alone.Alone = true
 	out := []Variant{alone}
-	const rounds = 2 // what is found leads to more
+	const rounds = 2 // companions lead to more companions
 	for range rounds {
 		for _, s := range g.o.Asked(ctx, alone) {
 			if u := g.answer(ctx, s, alone); u != nil && len(alone.Beside) < maxBeside {
@@ -180,15 +180,13 @@ func (g *Generator) accompanied(ctx context.Context, v Variant) []Variant {
 	return append(out, alone, full)
 }
 
-// has reports whether a variant has an object of its own.
 func (v Variant) has(u *unstructured.Unstructured) bool {
 	key := engine.KeyOf(u).Named()
 	same := func(u *unstructured.Unstructured) bool { return u != nil && engine.KeyOf(u).Named() == key }
 	return same(v.Object) || same(v.Namespace) || slices.ContainsFunc(v.Beside, same)
 }
 
-// answer is a minimal object that a selection selects; nil where the variant has one, or nothing is known of
-// the kind.
+// answer returns a minimal object for a selection; nil if the variant has one, or the kind is unknown.
 func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *unstructured.Unstructured {
 	gvk := g.kindOf(s)
 	base, ok := g.Minimal(ctx, gvk)
@@ -202,7 +200,7 @@ func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *
 		s.Namespace = v.Key.Namespace
 	}
 	u := fit(base, s).Object
-	if gvk == common[0] { // data that policies do not name, so that it has some whatever is left out
+	if gvk == common[0] { // data not named in policies, so that it never becomes empty
 		_ = unstructured.SetNestedField(u.Object, minimalName, "data", minimalName)
 	}
 	if !g.Valid(ctx, u) || v.has(u) {
@@ -211,10 +209,10 @@ func (g *Generator) answer(ctx context.Context, s engine.Selection, v Variant) *
 	return u
 }
 
-// maxSelected bounds the minimal objects of one kind.
+// maxSelected bounds the minimal objects of a kind.
 const maxSelected = 8
 
-// selected are minimal objects with the names, the namespaces and the labels that the rules select, if any.
+// selected returns minimal objects with the names, namespaces and labels that the rules select.
 func (g *Generator) selected(base engine.Target) []Variant {
 	var out []Variant
 	for _, s := range g.o.Matches {
@@ -231,7 +229,7 @@ func (g *Generator) selected(base engine.Target) []Variant {
 	return out
 }
 
-// fit gives an object the name, the namespace and the labels of a selection.
+// fit sets the name, the namespace and the labels of a selection.
 func fit(base engine.Target, s engine.Selection) engine.Target {
 	object := base.Object.DeepCopy()
 	if s.Name != "" {
@@ -254,7 +252,7 @@ func fit(base engine.Target, s engine.Selection) engine.Target {
 	return t
 }
 
-// rename gives an object another name, and a Namespace the label that has it.
+// rename renames an object, and the name label of a Namespace.
 func rename(u *unstructured.Unstructured, name string) {
 	u.SetName(name)
 	if u.GroupVersionKind() == common[2] && u.GetLabels()[corev1.LabelMetadataName] != "" {

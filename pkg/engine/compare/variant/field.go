@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// kind is what is known of a kind of objects.
+// kind caches facts about a kind.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
@@ -27,7 +27,6 @@ type kind struct {
 	needs      sync.Map   // the required fields of structs, by type
 }
 
-// kind returns what is known of a kind.
 func (g *Generator) kind(ctx context.Context, gvk schema.GroupVersionKind) *kind {
 	if k, ok := g.kinds[gvk]; ok {
 		return k
@@ -48,7 +47,7 @@ func (g *Generator) kind(ctx context.Context, gvk schema.GroupVersionKind) *kind
 	return k
 }
 
-// allowed are the only values that a field may have; nil where that is not so.
+// allowed returns the only valid values of a field; nil if it is not restricted.
 func (k *kind) allowed(path []string) []any {
 	if k.validator == nil {
 		return nil
@@ -72,11 +71,11 @@ func (k *kind) allowed(path []string) []any {
 // element stands for the elements of a list in a path.
 const element = "[]"
 
-// field is a field of a kind that policies may be about.
+// field is a field that policies may refer to.
 type field struct {
 	path    []string
 	typ     diff.Type
-	allowed []any // the only values that it may have; nil where that is not so
+	allowed []any // the only valid values; nil if not restricted
 }
 
 func (f *field) name() string { return f.path[len(f.path)-1] }
@@ -88,12 +87,12 @@ func atomOf(t diff.Type) smd.Atom {
 	return atom
 }
 
-// entry is the field of an entry of a map.
+// entry returns the field of a map entry.
 func (f *field) entry(key string) *field {
 	return &field{path: append(slices.Clone(f.path), key), typ: f.typ.Field(key)}
 }
 
-// The bounds of what is looked for in a schema.
+// Bounds of the search in a schema.
 const (
 	maxDepth  = 14
 	maxFields = 400
@@ -101,22 +100,22 @@ const (
 
 //nolint:gochecknoglobals // immutable tables
 var (
-	// structural are the fields that lead to others, which policies need not name.
+	// structural are fields that lead to others, and that policies need not name.
 	structural = []string{"metadata", "spec", "template", "jobTemplate"}
-	// ofMetadata are the fields of metadata that are looked at.
+	// ofMetadata are the relevant fields of metadata.
 	ofMetadata = []string{
 		labels, "annotations", "generateName", "ownerReferences", "finalizers",
 		"resourceVersion", "uid", "creationTimestamp",
 	}
-	// neighbors name the fields that are like one that a policy names, and easily forgotten.
+	// neighbors maps a field to similar ones that policies easily forget.
 	neighbors = map[string][]string{
 		"initContainers": {"containers"}, "ephemeralContainers": {"containers"},
 		"containers": {"initContainers"}, "protocol": {"port", "containerPort"},
 	}
 )
 
-// fieldsOf adds the fields of a type that policies may be about; named says that a policy names a part of the
-// path.
+// fieldsOf adds the fields of a type that policies may refer to; named reports that a policy names a part of
+// the path.
 func (l *literals) fieldsOf(out []*field, t diff.Type, path []string, named bool) []*field {
 	if len(path) > maxDepth || len(out) >= maxFields {
 		return out
@@ -142,7 +141,7 @@ func (l *literals) fieldsOf(out []*field, t diff.Type, path []string, named bool
 	return out
 }
 
-// leads reports whether fields of a name are looked at.
+// leads reports whether fields of this name are searched.
 func (l *literals) leads(path []string, name string) bool {
 	switch len(path) {
 	case 0:
@@ -153,13 +152,13 @@ func (l *literals) leads(path []string, name string) bool {
 	return true
 }
 
-// nameField reports whether policies name a field, or one that is like it.
+// nameField reports whether policies name the field or a similar one.
 func (l *literals) nameField(name string) bool {
 	return l.words[name] ||
 		slices.ContainsFunc(neighbors[name], func(other string) bool { return l.words[other] })
 }
 
-// sortedFields are the fields of a struct by name: a schema has them in no order.
+// sortedFields sorts the fields of a struct by name: a schema has no order.
 func sortedFields(m *smd.Map) []smd.StructField {
 	return slices.SortedFunc(slices.Values(m.Fields),
 		func(a, b smd.StructField) int { return strings.Compare(a.Name, b.Name) })

@@ -1,11 +1,9 @@
-// Package variant derives objects that are not there, but could be, and on which policies
-// act in another way.
+// Package variant derives hypothetical objects on which policies behave differently.
 //
-// What it varies, it finds in the literals of the policies: a field of a kind's schema whose name stands
-// in a policy is one that the policy may read or write, and the values that follow that name are
-// those that matter. So it knows no policy language. Variants have one difference from an object first, and
-// then two. Each is a valid object: what the
-// schema refuses is left out, and so are empty lists and maps where a server drops them.
+// It takes the fields and values to vary from the literals of the policies: a policy may read or write a
+// schema field that it names, and the values that follow the name matter. So it knows no policy language.
+// Variants differ from an object in one place first, then in two. Each is a valid object: those that the
+// schema rejects are left out, and so are empty lists and maps where a server drops them.
 package variant
 
 import (
@@ -22,36 +20,35 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// DefaultLimit is how many variants are derived where the user does not say.
+// DefaultLimit is the default number of variants.
 const DefaultLimit = 2000
 
 // Options tune a Generator.
 type Options struct {
-	// Policies are those whose literals suggest what to vary.
+	// Policies are the policies whose literals suggest variations.
 	Policies []*unstructured.Unstructured
-	// Matches are the objects that the rules match, and Requests the requests to subresources.
+	// Matches are the objects that the rules match, Requests the subresource requests.
 	Matches, Requests []engine.Selection
-	// Reader knows the schemas, and Mapper the kinds.
+	// Reader has the schemas, Mapper the kinds.
 	Reader engine.Reader
 	Mapper meta.RESTMapper
 	Seed   uint64
 	Limit  int // of variants
-	// Named says that there are only requests for objects that have a name: those that are not CREATE.
+	// Named leaves out CREATE requests, so that every object has a name.
 	Named bool
-	// Asked evaluates the rules on a variant, and returns the objects that they ask for: their targets, and
-	// what they read. Nil knows nothing of it.
+	// Asked evaluates the rules on a variant, and returns the objects that they target or read. It may be nil.
 	Asked func(context.Context, Variant) []engine.Selection
 }
 
-// Variant is an object that is not there, but could be.
+// Variant is a hypothetical object.
 type Variant struct {
 	engine.Target
-	// Beside are other objects that are there with it, and not without it.
+	// Beside are other objects that exist only with it.
 	Beside []*unstructured.Unstructured
-	// Alone says that nothing else is there.
+	// Alone reports that nothing else exists.
 	Alone bool
 
-	there bool // it is derived from an object that is there
+	there bool // it is derived from an existing object
 }
 
 // Generator derives variants.
@@ -59,7 +56,7 @@ type Generator struct {
 	o        Options
 	literals *literals
 	kinds    map[schema.GroupVersionKind]*kind
-	found    map[[3]string]schema.GroupVersionKind // by group, kind and resource; empty where there is none
+	found    map[[3]string]schema.GroupVersionKind // by group, kind and resource; empty if unknown
 	untried  int
 }
 
@@ -71,12 +68,12 @@ func New(o Options) *Generator {
 	}
 }
 
-// Untried counts the differences of one field that the limit had no place for, when the variants have ended.
+// Untried counts the single-field differences beyond the limit, once the variants have ended.
 func (g *Generator) Untried() int { return g.untried }
 
-// Variants yields the minimal objects of all kinds that the rules match, and then variants of these and of
-// others, first with one difference each, then with two. There are no more of them than the limit,
-// no two alike, and always the same for the same seed.
+// Variants yields the minimal objects of all matched kinds, and then variants of these and of others, first
+// with one difference, then with two. There are at most Limit of them, no two alike, and always the same for
+// the same seed.
 func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.Seq[Variant] {
 	return func(yield func(Variant) bool) {
 		s := &stream{Generator: g, ctx: ctx, seen: map[uint64]bool{}, yield: yield, left: g.o.Limit}
@@ -90,7 +87,7 @@ func (g *Generator) Variants(ctx context.Context, others []engine.Target) iter.S
 	}
 }
 
-// controllers are Pods, and what makes them: policies for Pods are applied to them as well.
+// controllers are Pods and their controllers: policies for Pods also apply to them.
 var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	{Version: "v1", Kind: "Pod"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -102,7 +99,7 @@ var controllers = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an imm
 	{Group: "batch", Version: "v1", Kind: "CronJob"},
 }
 
-// common are the kinds that stand for all.
+// common are the kinds that stand for a wildcard.
 var common = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Service"},
@@ -110,8 +107,8 @@ var common = []schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutabl
 	{Version: "v1", Kind: "Node"},
 }
 
-// Kinds are the kinds of objects that the rules match. A rule for Pods, or for all kinds, may be applied
-// to their controllers.
+// Kinds returns the kinds that the rules match. Rules for Pods or for all kinds may also apply to the
+// controllers.
 func (g *Generator) Kinds() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, s := range g.o.Matches {
@@ -137,8 +134,8 @@ func selects(s engine.Selection, gvk schema.GroupVersionKind, mapping *meta.REST
 		s.MatchesResource(mapping.Resource.Resource)
 }
 
-// kindOf is the one kind that a selection names; empty where there is none. It asks for each once: the mapper
-// of a cluster reads all that this serves for a question.
+// kindOf returns the only kind that a selection names, or an empty one. It asks for each once: a cluster's
+// mapper may run a whole discovery for a question.
 func (g *Generator) kindOf(s engine.Selection) schema.GroupVersionKind {
 	key := [...]string{s.Group, s.Kind, s.Resource}
 	if _, known := g.found[key]; !known {
@@ -161,10 +158,10 @@ func (g *Generator) findKind(s engine.Selection) schema.GroupVersionKind {
 		}
 		resource = strings.ToLower(s.Kind)
 	}
-	// an error says that there are none
+	// an error means that there are none
 	kinds, _ := g.o.Mapper.KindsFor(schema.GroupVersionResource{Group: s.Group, Resource: resource})
 	for _, gvk := range kinds {
-		// a group that no server has any more
+		// a group that servers no longer have
 		if gvk.Group != "extensions" && (s.Resource != "" || gvk.Kind == s.Kind) {
 			return gvk
 		}

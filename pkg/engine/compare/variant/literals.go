@@ -13,25 +13,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// literals are the names and the values of policies.
+// literals are the names and values in policies.
 type literals struct {
-	words map[string]bool  // names of fields, and all strings that may be some
-	near  map[string][]any // the values that follow a name, in the order of the policies
-	// the names that follow a name, as keys of a map; those of labels and annotations follow labels
+	words map[string]bool  // names of fields, and all strings that may be names
+	near  map[string][]any // the values after a name, in policy order
+	// the map keys after a name; keys of labels and annotations are under labels
 	below map[string][]string
-	// ofKeys says that the strings of the part of a policy that is read are compared with the keys of labels.
+	// ofKeys reports that the strings being read are compared with label keys.
 	ofKeys bool
 }
 
-// The bounds of literals.
+// Bounds of literals.
 const (
 	maxNear  = 12
 	maxBelow = 40
 	maxText  = 1 << 20 // bytes of one string
-	window   = 8       // tokens after a name in which a value belongs to it
+	window   = 8       // tokens after a name whose values belong to it
 )
 
-// labels is the name that stands for labels and all that is like them.
+// labels stands for all fields like labels.
 const labels = "labels"
 
 func newLiterals(policies []*unstructured.Unstructured) *literals {
@@ -47,12 +47,12 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // anchor matches the anchors of Kyverno's patterns.
 var anchor = regexp.MustCompile(`^[+=^<X]?\((.*)\)$`)
 
-// isLabels reports whether the entries of a field are labels, or like them.
+// isLabels reports whether a field is like labels.
 func isLabels(name string) bool {
 	return slices.Contains([]string{labels, "annotations", "matchLabels", "nodeSelector"}, name)
 }
 
-// value adds the value of a name, and all that is below it.
+// value adds a value under a name, with everything below it.
 func (l *literals) value(name string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -68,7 +68,7 @@ func (l *literals) value(name string, value any) {
 	}
 }
 
-// keysOf matches an expression for the keys of labels.
+// keysOf matches an expression for label keys.
 var keysOf = regexp.MustCompile(`\b(keys|items)\(.*\b(labels|annotations|nodeSelector)\b`)
 
 func (l *literals) fields(name string, fields map[string]any) {
@@ -98,7 +98,7 @@ func (l *literals) fields(name string, fields map[string]any) {
 	}
 }
 
-// condition adds the value that a precondition compares with what its key reads.
+// condition adds the value of a precondition under the names that its key reads.
 func (l *literals) condition(key string, value any) {
 	if text, ok := value.(string); ok && strings.Contains(text, "{{") && !strings.Contains(key, "{{") {
 		key, value = text, key
@@ -133,7 +133,6 @@ func (l *literals) condition(key string, value any) {
 	l.value(name, value)
 }
 
-// add adds a value that follows a name.
 func (l *literals) add(name string, value any) {
 	switch value.(type) {
 	case string, bool, int64, float64:
@@ -143,8 +142,7 @@ func (l *literals) add(name string, value any) {
 	}
 }
 
-// key adds a name that follows another, and returns it; of a pattern of labels one that matches, and some
-// that almost do.
+// key adds a map key under a name, and returns it; for a label pattern, a matching key and some near misses.
 func (l *literals) key(name, key string) []string {
 	l.words[key] = true
 	plain := wildcards.Replace(key)
@@ -171,7 +169,7 @@ func (l *literals) follow(name, key string) {
 	}
 }
 
-// pointer adds the names of a JSON pointer, and returns the last one.
+// pointer adds the names in a JSON pointer, and returns the last one.
 func (l *literals) pointer(text string) string {
 	if !strings.HasPrefix(text, "/") {
 		return ""
@@ -188,7 +186,7 @@ func (l *literals) pointer(text string) string {
 	return last
 }
 
-// addString adds the string of a name: a value, a patch in YAML, or an expression.
+// addString adds a string under a name: a value, a patch in YAML, or an expression.
 func (l *literals) addString(name, text string) {
 	if len(text) > maxText {
 		return
@@ -221,20 +219,20 @@ func (l *literals) addString(name, text string) {
 		if text, ok := literal.(string); ok && l.ofKeys && computed {
 			l.key(labels, text)
 		}
-		if computed { // what is written is probably made of what was there
+		if computed { // the written value probably contains the previous one
 			l.add(name, literal)
 		}
 	})
 }
 
-// defaults match those of what may not be there, which stand between a field and what it is compared with.
+// defaults matches default values between a field and its comparison.
 var defaults = regexp.MustCompile(`\.orValue\(("[^"]*"|'[^']*'|[\w.]+|\[\]|\{\})\)`)
 
-// token matches what expressions are made of: quoted strings, names, numbers, and single characters.
+// token matches a token of an expression: a quoted string, a name, a number, or a single character.
 var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `|[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?|[=!<>]=|\S`)
 
-// expression adds the names of an expression, each with the values and the names that follow it, and calls do
-// for its strings.
+// expression adds the names in an expression, each with the values and names after it, and calls do for its
+// strings.
 func (l *literals) expression(tokens []string, do func(any)) {
 	for i, t := range tokens {
 		rest := tokens[i+1 : min(len(tokens), i+1+window)]
@@ -258,8 +256,7 @@ func (l *literals) expression(tokens []string, do func(any)) {
 	}
 }
 
-// keysBehind adds the key with which tokens go on from a name: .key, .?key, ["key"] or [?"key"]; that of
-// labels may stand further on.
+// keysBehind adds the key that follows a name: .key, .?key, ["key"] or [?"key"]; label keys may follow later.
 func (l *literals) keysBehind(name string, rest []string) {
 	for i, t := range rest {
 		text, quoted := literalOf(t).(string)
@@ -280,7 +277,7 @@ func isName(t string) bool {
 	return t[0] == '_' || 'a' <= t[0] && t[0] <= 'z' || 'A' <= t[0] && t[0] <= 'Z'
 }
 
-// literalOf returns the value of a token; nil for one that is none.
+// literalOf returns the value of a literal token, or nil.
 func literalOf(t string) any {
 	switch {
 	case t == "true", t == "false":

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// which says to which elements of a list a mutation is applied.
+// which selects the list elements to mutate.
 type which int
 
 const (
@@ -24,7 +24,6 @@ const (
 	last
 )
 
-// mutation is one difference between an object and its variant.
 type mutation struct {
 	field *field
 	which which
@@ -33,8 +32,7 @@ type mutation struct {
 	rank  int
 }
 
-// apply changes an object, and adds what the structs need that it makes for that. It reports whether it
-// changed anything.
+// apply mutates an object, adds required fields to new structs, and reports whether anything changed.
 func (k *kind) apply(m *mutation, object map[string]any) bool {
 	changed := m.apply(object, m.field.path, k.typ)
 	if changed && m.value != nil {
@@ -43,8 +41,7 @@ func (k *kind) apply(m *mutation, object map[string]any) bool {
 	return changed
 }
 
-// apply changes the field at the end of a path below a map. It creates what is on the way, unless the field
-// is to be removed.
+// apply changes the field at a path below a map. It creates the parents, unless the field is to be removed.
 func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool {
 	name := path[0]
 	now, there := object[name]
@@ -61,11 +58,11 @@ func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool
 			object[name] = below
 		}
 		return m.apply(below, path[1:], t.Field(name))
-	case len(path) == 2 || path[2] == element: // the list of an element is none of the fields
+	case len(path) == 2 || path[2] == element: // the list of the element is not a field
 		return false
 	}
 	list, _ := now.([]any)
-	// so that the last one is not the first
+	// so that the last element is not the first
 	if m.value != nil && (len(list) == 0 || len(list) == 1 && m.which == last) {
 		item := minimalElement(m.field.path[:len(m.field.path)-len(path)+1], atomOf(t.Field(name).Element()))
 		list = append(slices.Clone(list), another(list, item))
@@ -81,7 +78,6 @@ func (m *mutation) apply(object map[string]any, path []string, t diff.Type) bool
 	return changed
 }
 
-// write changes a field of a map.
 func (m *mutation) write(object map[string]any, name string) bool {
 	now, there := object[name]
 	list, _ := now.([]any)
@@ -97,7 +93,7 @@ func (m *mutation) write(object map[string]any, name string) bool {
 	return true
 }
 
-// another is an element that a list has not: one with another name.
+// another returns an element with a name that the list lacks.
 func another(list []any, item any) any {
 	item = runtime.DeepCopyJSONValue(item)
 	fields, _ := item.(map[string]any)
@@ -109,7 +105,7 @@ func another(list []any, item any) any {
 	return item
 }
 
-// samples are elements of well-known lists that a server takes, by the name or the path of the list.
+// samples are valid elements of well-known lists, by the name or the path of the list.
 var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutable table
 	"containers":          {"name": "c", "image": "nginx:1"},
 	"initContainers":      {"name": "i", "image": "busybox:1"},
@@ -128,7 +124,7 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 	},
 }
 
-// minimalElement is an element of a list that has no more than it needs.
+// minimalElement returns an element with only the required fields.
 func minimalElement(list []string, typ schema.Atom) any {
 	for _, name := range []string{strings.Join(list, "."), list[len(list)-1]} {
 		if sample, ok := samples[name]; ok {
@@ -146,7 +142,7 @@ func minimalElement(list []string, typ schema.Atom) any {
 	return map[string]any{}
 }
 
-// scalarOf is the type of a scalar; empty for any other type.
+// scalarOf returns the scalar type; empty for other types.
 func scalarOf(typ schema.Atom) schema.Scalar {
 	if typ.Scalar != nil && typ.Map == nil && typ.List == nil {
 		return *typ.Scalar
@@ -154,7 +150,7 @@ func scalarOf(typ schema.Atom) schema.Scalar {
 	return ""
 }
 
-// scalars are values of a type that are like no other.
+// scalars returns unusual values of a type.
 func scalars(typ schema.Atom) []any {
 	switch scalarOf(typ) {
 	case schema.Boolean:
@@ -165,7 +161,7 @@ func scalars(typ schema.Atom) []any {
 	return []any{"other"}
 }
 
-// fits reports whether a value may be one of a type.
+// fits reports whether a value is valid for a type.
 func fits(value any, typ schema.Atom) bool {
 	want := scalarOf(typ)
 	switch value.(type) {
@@ -179,16 +175,16 @@ func fits(value any, typ schema.Atom) bool {
 	return want == "" || want == "untyped"
 }
 
-// required are fields that no object goes without.
+// required are fields that are never removed.
 var required = []string{"containers", "metadata", "spec", "template", "jobTemplate", "selector"} //nolint:gochecknoglobals // an immutable table
 
-// depthRank is by how many turns the mutations of a field come later for each step of its path: few policies
-// are about what is deep, and there is much of it.
+// depthRank delays mutations for each step of their path: few policies read deep fields, and there are many
+// of them.
 const depthRank = 2
 
-// mutations are the differences at a field: it is not there, or empty, or has another value or element.
+// mutations returns the mutations of a field: removed, empty, with another value or with another element.
 func (l *literals) mutations(f *field) []mutation {
-	var out, elsewhere []mutation // of the first element of a list, and of others
+	var out, elsewhere []mutation // of the first list element, and of others
 	add := func(m mutation) {
 		out = append(out, m)
 		if slices.Contains(f.path, element) {
@@ -238,13 +234,13 @@ func (l *literals) mutations(f *field) []mutation {
 	return out
 }
 
-// The keys of labels, or of data, that no policy names; and the resources of containers.
+// A key of labels or data that no policy names, and the resources of containers.
 const otherKey = "other"
 
 var resources = []string{"memory", "cpu", "ephemeral-storage", otherKey} //nolint:gochecknoglobals // immutable
 
-// entries are the mutations of a map of any names: those of the keys that policies name, in turn, and of one
-// that none names.
+// entries returns the mutations of a free-form map: for the keys named in policies in turn, and for an
+// unnamed one.
 func (l *literals) entries(f *field) []mutation {
 	name, other := f.name(), mutation{field: f.entry(otherKey), value: otherKey}
 	if isLabels(name) {
@@ -275,7 +271,7 @@ func (l *literals) entries(f *field) []mutation {
 	return inTurn(lists)
 }
 
-// entryValues are those of a key of data, also as Secrets have them.
+// entryValues returns values for a key of data, also base64-encoded for Secrets.
 func (l *literals) entryValues(entry *field) []any {
 	var out []any
 	values := l.values(entry)
@@ -292,8 +288,7 @@ func (l *literals) entryValues(entry *field) []any {
 	return out
 }
 
-// labelValues are the values of a label: those that policies name, others, and those that are almost the
-// same.
+// labelValues returns label values: the ones named in policies, others, and near misses.
 func (l *literals) labelValues(key string) []string {
 	var exact, almost []string
 	for _, value := range l.near[key] {
@@ -303,15 +298,15 @@ func (l *literals) labelValues(key string) []string {
 	return engine.Distinct(slices.Concat(exact, []string{"other", ""}, l.long(), almost))
 }
 
-// long is a string longer than one that policies cut off; none where they cut off none.
+// long returns a string longer than policies truncate to; none if they do not truncate.
 func (l *literals) long() []string {
 	if !l.words["truncate"] && !l.words["substring"] {
 		return nil
 	}
-	return []string{strings.Repeat("long", 15)} // each part of which may be a label
+	return []string{strings.Repeat("long", 15)} // each part of it may be a label
 }
 
-// otherField is a struct with a field that no policy names; nil where there is none that is simple.
+// otherField returns a struct with a simple field that no policy names, or nil.
 func (l *literals) otherField(m *schema.Map) map[string]any {
 	for _, f := range sortedFields(m) {
 		if typ := scalarOf(f.Type.Inlined); !l.words[f.Name] && typ != "" && typ != schema.String {
@@ -321,11 +316,10 @@ func (l *literals) otherField(m *schema.Map) map[string]any {
 	return nil
 }
 
-// maxNamed bounds the names that elements of one list get.
+// maxNamed bounds the names of new elements in one list.
 const maxNamed = 4
 
-// elements are those that a list may have in addition: a minimal one, and one with each name that policies
-// name.
+// elements returns elements to add to a list: a minimal one, and one for each name in policies.
 func (l *literals) elements(f *field) []any {
 	list, entry := f.name(), atomOf(f.typ.Element())
 	if entry.Map == nil {
@@ -352,15 +346,15 @@ func (l *literals) elements(f *field) []any {
 		named["name"] = name
 		out = append(out, named)
 		if list == "env" {
-			out = append(out, map[string]any{"name": name}, // a rule may give it what no other value stands beside
-				// which only a variable before it expands
+			out = append(out, map[string]any{"name": name}, // without a value, which a rule may add
+				// only a preceding variable is expanded
 				map[string]any{"name": item["name"], "value": "$(" + name + ")"})
 		}
 	}
 	return out
 }
 
-// values are those of a scalar field: those that policies name, those that are almost the same, and others.
+// values returns values for a scalar field: the ones named in policies, near misses, and others.
 func (l *literals) values(f *field) []any {
 	name, atom := f.name(), f.atom()
 	var out, almost []any
@@ -396,10 +390,10 @@ func (l *literals) values(f *field) []any {
 	return engine.Distinct(slices.DeleteFunc(out, func(value any) bool { return !fits(value, atom) }))
 }
 
-// imageText matches what may be the name of an image.
+// imageText matches possible image names.
 var imageText = regexp.MustCompile(`^[a-z0-9][-\w./:@]*$`)
 
-// images are those that policies name, and such as there are, in turn.
+// images returns the images named in policies, alternating with real ones.
 func (l *literals) images() []string {
 	var own, named []string
 	for _, value := range l.near["image"] {
@@ -416,7 +410,7 @@ func (l *literals) images() []string {
 	return slices.DeleteFunc(out, func(image string) bool { return !imageText.MatchString(image) })
 }
 
-// imagesOf are images that begin, or end, with a string of a policy.
+// imagesOf returns images that begin or end with a string from a policy.
 func imagesOf(text string) []string {
 	switch {
 	case strings.HasPrefix(text, ":"):

@@ -21,15 +21,15 @@ import (
 // minimalName is the name of minimal objects, and of their namespaces.
 const minimalName = "minimal"
 
-// Minimal returns an object of a kind with no more than a server needs of it, and whether there is such an
-// object.
+// Minimal returns an object with only the fields that a server requires of its kind, and whether there is
+// one.
 func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (engine.Target, bool) {
 	k := g.kind(ctx, gvk)
-	if k.typ.Schema == nil { // nothing is known of it
+	if k.typ.Schema == nil { // an unknown kind
 		return engine.Target{}, false
 	}
 	atom, _ := k.typ.Atom()
-	// nor more than what all objects have
+	// or only the fields that all objects have
 	if atom.Map == nil || len(k.mutations) == 0 && len(atom.Map.Fields) < 4 {
 		return engine.Target{}, false
 	}
@@ -45,9 +45,9 @@ func (g *Generator) Minimal(ctx context.Context, gvk schema.GroupVersionKind) (e
 		u.SetLabels(map[string]string{corev1.LabelMetadataName: minimalName})
 	}
 	if needs := samplesOf[gvk.GroupKind().String()]; needs != "" {
-		_ = yaml.Unmarshal([]byte(needs), &u.Object) // which is valid
+		_ = yaml.Unmarshal([]byte(needs), &u.Object) // valid by construction
 	}
-	if _, ok := atom.Map.FindField("spec"); ok && u.Object["spec"] == nil { // which no one leaves out
+	if _, ok := atom.Map.FindField("spec"); ok && u.Object["spec"] == nil { // always set in practice
 		if spec, _ := k.typ.Field("spec").Atom(); spec.Map != nil {
 			u.Object["spec"] = map[string]any{}
 		}
@@ -66,8 +66,7 @@ var podSpecs = map[string][]string{ //nolint:gochecknoglobals // an immutable ta
 	"Job": {"spec", "template", "spec"},
 }
 
-// What kinds need that no schema says. The labels are such as policies do not ask for, so that those they ask
-// for can be left out.
+// Requirements that no schema has. Policies do not ask for these labels, so that others can be left out.
 const (
 	neededPod        = `spec: {containers: [{name: c, image: "nginx:1"}]}`
 	neededPods       = `template: {metadata: {labels: {minimal: minimal}}, ` + neededPod + `}`
@@ -75,17 +74,17 @@ const (
 	neededJob        = `spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "nginx:1"}]}}}`
 )
 
-// samplesOf are what objects need besides a name, by kind.
+// samplesOf are the fields that objects need besides a name, by kind.
 var samplesOf = map[string]string{ //nolint:gochecknoglobals // an immutable table
 	"Pod": neededPod, "Job.batch": neededJob, "CronJob.batch": `spec: {schedule: "0 0 * * *", jobTemplate: {` + neededJob + `}}`,
 	"Deployment.apps": neededController, "StatefulSet.apps": neededController,
 	"DaemonSet.apps": neededController, "ReplicaSet.apps": neededController,
 	"ReplicationController":     `spec: {selector: {minimal: minimal}, ` + neededPods + `}`,
-	"Ingress.networking.k8s.io": `spec: {rules: [{host: minimal.example}]}`, // which needs a rule or a backend
+	"Ingress.networking.k8s.io": `spec: {rules: [{host: minimal.example}]}`, // a rule or a backend is required
 	"Binding":                   `target: {kind: Node, name: minimal}`,
 }
 
-// completed adds what the structs of a value require, and what that requires.
+// completed recursively adds the required fields of the structs in a value.
 func (k *kind) completed(v any, t diff.Type, path fieldpath.Path) {
 	list, _ := v.([]any)
 	for i, item := range list {
@@ -120,7 +119,7 @@ func appended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// required are the fields that a struct at a path may not go without.
+// required returns the required fields of the struct at a path.
 func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	name := path.String()
 	if t.Ref.NamedType != nil {
@@ -145,11 +144,11 @@ func (k *kind) required(t diff.Type, path fieldpath.Path) []string {
 	return out
 }
 
-// sameNames are the lists of which two elements may have the same name.
+// sameNames are lists in which several elements may have the same name.
 var sameNames = []string{"volumeMounts", "subjects", "ownerReferences"} //nolint:gochecknoglobals // immutable
 
-// holds reports whether the value of a field has all that its type requires, elements with different keys and
-// names, and labels and annotations that a server takes.
+// holds reports whether a field has all required fields, elements with distinct keys and names, and valid
+// labels and annotations.
 func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool {
 	atom, _ := t.Atom()
 	switch v := v.(type) {
@@ -188,8 +187,7 @@ func (k *kind) holds(v any, t diff.Type, path fieldpath.Path, field string) bool
 	return true
 }
 
-// validEntry reports whether a server takes an entry of labels or annotations; that of any other map is
-// taken.
+// validEntry reports whether an entry of labels or annotations is valid; entries of other maps always are.
 func validEntry(field, key string, value any) bool {
 	switch text, isText := value.(string); field {
 	case labels, "matchLabels", "nodeSelector":
@@ -201,7 +199,7 @@ func validEntry(field, key string, value any) bool {
 	return true
 }
 
-// keyOf is the key of an element; empty where it has none, and has to.
+// keyOf returns the key of an element; empty if a required key is missing.
 func keyOf(keys []string, of diff.Type, item any) string {
 	fields, ok := item.(map[string]any)
 	if !ok || len(keys) == 0 {
@@ -221,7 +219,7 @@ func keyOf(keys []string, of diff.Type, item any) string {
 	return out
 }
 
-// Valid reports whether a server would take an object, as far as that is known.
+// Valid reports whether a server would accept an object, as far as is known.
 func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) bool {
 	k := g.kind(ctx, u.GroupVersionKind())
 	if u.GetName() == "" && u.GetGenerateName() == "" || k.namespaced && u.GetNamespace() == "" {
@@ -241,8 +239,8 @@ func (g *Generator) Valid(ctx context.Context, u *unstructured.Unstructured) boo
 	return k.holds(u.Object, k.typ, nil, "") && validPods(u)
 }
 
-// validPods reports whether a Pod, or the Pods of a template, have containers with names and images, and the
-// labels by which they are selected.
+// validPods reports whether a Pod or a template has containers with names and images, and the selected
+// labels.
 func validPods(u *unstructured.Unstructured) bool {
 	path, ok := podSpecs[u.GetKind()]
 	if !ok {
@@ -271,7 +269,7 @@ func validPods(u *unstructured.Unstructured) bool {
 	return selected(u, path)
 }
 
-// validEnv reports whether each variable of a container has one source at most.
+// validEnv reports whether each variable of a container has at most one source.
 func validEnv(container map[string]any) bool {
 	env, _ := container["env"].([]any)
 	for _, item := range env {
@@ -283,10 +281,10 @@ func validEnv(container map[string]any) bool {
 	return true
 }
 
-// reference matches the names of images.
+// reference matches image names.
 var reference = regexp.MustCompile(`^([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?$`)
 
-// selected reports whether the labels of a template are those that its controller selects.
+// selected reports whether a controller selects the labels of its template.
 func selected(u *unstructured.Unstructured, path []string) bool {
 	fields := []string{"spec", "selector", "matchLabels"}
 	switch u.GetKind() {
@@ -306,7 +304,7 @@ func selected(u *unstructured.Unstructured, path []string) bool {
 	return len(want) > 0
 }
 
-// valid reports whether a server would take the objects of a variant, as far as that is known.
+// valid reports whether a server would accept all objects of a variant, as far as is known.
 func (g *Generator) valid(ctx context.Context, v Variant) bool {
 	if old := v.OldObject; old != nil &&
 		(engine.KeyOf(old).Named() != engine.KeyOf(v.Object).Named() || !g.Valid(ctx, old)) {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// maxReductions bounds the objects that are tried to reduce one.
+// maxReductions bounds the attempts to reduce an object.
 const maxReductions = 400
 
-// Reduce returns the smallest variant that it finds, of which still holds what is so of the given one. It
-// leaves out one object beside it, field or element after the other, also of its Namespace, as long as all
-// stays valid.
+// Reduce returns the smallest variant found for which holds is still true. It removes one companion, field or
+// element after the other, also from its Namespace, as long as everything stays valid.
 func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) bool) Variant {
 	left := maxReductions
 	still := func(smaller Variant) bool {
@@ -23,7 +22,7 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 		}
 	}
 	copied := func() Variant { u, _ := v.after(func(*Variant) bool { return true }); return u }
-	v = copied() // which is changed in place
+	v = copied() // modified in place
 	for again := true; again; {
 		again = false
 		for i := itsNamespace; i < len(v.Beside); i++ {
@@ -35,8 +34,8 @@ func (g *Generator) Reduce(ctx context.Context, v Variant, holds func(Variant) b
 	return v
 }
 
-// reduced leaves out each field, and each element of a list, that a value can do without, what is above
-// before what is below, and reports whether there was one.
+// reduced removes each dispensable field and list element, parents before children, and reports whether it
+// removed any.
 func reduced(value any, way []string, still func() bool) bool {
 	again := false
 	fields, _ := value.(map[string]any)
@@ -64,7 +63,7 @@ func reduced(value any, way []string, still func() bool) bool {
 	return again
 }
 
-// identifies reports whether a path leads to what identifies an object.
+// identifies reports whether a path identifies an object.
 func identifies(way []string) bool {
 	switch way[0] {
 	case "apiVersion", "kind":

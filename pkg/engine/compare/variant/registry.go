@@ -16,11 +16,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// registry has each image that is asked for. What it says of one follows from only its reference: some have
-// annotations, labels, a user, an index, and others have not.
+// registry has every image. Its answer depends only on the reference: some images have annotations, labels, a
+// user or an index, others do not.
 type registry struct{ literals *literals }
 
-// NewRegistry returns a registry that is made up, for policies that look images up. It is never connected to.
+// NewRegistry returns a simulated registry for policies that look up images. It never connects to one.
 func NewRegistry(policies []*unstructured.Unstructured) engine.ImageRegistry {
 	return registry{newLiterals(policies)}
 }
@@ -75,13 +75,13 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 	return out, nil
 }
 
-// near is a value that stands near a name in the policies, or another one.
+// near returns a value under a name in the policies, or another one.
 func (r registry) near(field string, other any, chance *rand.Rand) any {
 	values := append([]any{other}, r.literals.near[field]...)
 	return values[chance.IntN(len(values))]
 }
 
-// labels are some of those that the policies name.
+// labels returns some of the labels named in the policies.
 func (r registry) labels(chance *rand.Rand) map[string]any {
 	out := map[string]any{"maintainer": "dev"}
 	for _, key := range r.literals.below[labels] {
@@ -93,7 +93,6 @@ func (r registry) labels(chance *rand.Rand) map[string]any {
 	return out
 }
 
-// encoded is a value as JSON.
 func encoded(value any) []byte {
 	out, _ := json.Marshal(value) // of maps, lists, numbers and strings
 	return out

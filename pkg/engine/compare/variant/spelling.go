@@ -13,16 +13,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// wildcards makes a string of a pattern that matches it.
+// wildcards turns a pattern into a matching string.
 var wildcards = strings.NewReplacer("*", "x", "?", "x") //nolint:gochecknoglobals // immutable
 
-// alternatives are those of a pattern, without negations; of a regular expression a string that matches it.
+// alternatives splits a pattern, without negations; for a regular expression it returns a matching string.
 func alternatives(pattern string) []string {
 	if text, ok := matching(pattern); ok {
 		return []string{text}
 	}
 	var out []string
-	// what a policy splits a string at: once and twice in one
+	// a separator of strings in a policy: once and twice in one
 	if len(pattern) == 1 && strings.Contains("-./:_@,", pattern) {
 		return []string{strings.Join([]string{"a", "b"}, pattern), strings.Join([]string{"a", "b", "c"}, pattern)}
 	}
@@ -34,7 +34,7 @@ func alternatives(pattern string) []string {
 	return out
 }
 
-// strings are the strings that a string of a policy stands for, with something for wildcards.
+// texts returns the strings that a pattern stands for, with characters for its wildcards.
 func texts(pattern string) []string {
 	out := alternatives(pattern)
 	for i := range out {
@@ -43,14 +43,14 @@ func texts(pattern string) []string {
 	return out
 }
 
-// maxAlike bounds the strings to which others are alike: longer ones are not names.
+// maxAlike bounds the length of strings with near misses: longer ones are not names.
 const maxAlike = 80
 
-// separated matches a wildcard with the separator beside it.
+// separated matches a wildcard with the adjacent separator.
 var separated = regexp.MustCompile(`[-./:_][*?]+|[*?]+[-./:_]`)
 
-// similarStrings are strings that are almost what a string of a policy stands for: other letters, more before
-// or behind, nothing or more for a wildcard, and no separator beside it.
+// similarStrings returns near misses of a pattern: other letters, an added prefix or suffix, nothing or more
+// for a wildcard, and no separator next to it.
 func similarStrings(pattern string) []string {
 	var out []string
 	for _, one := range alternatives(pattern) {
@@ -70,11 +70,11 @@ func similarStrings(pattern string) []string {
 	return engine.Distinct(slices.DeleteFunc(out, func(text string) bool { return text == "" }))
 }
 
-// expression matches what is probably a regular expression, and no wildcard.
+// expression matches probable regular expressions that are not wildcard patterns.
 var expression = regexp.MustCompile(`^\^|\$$|\\[dwsS.]|\]?[+*]\)|\][+*{]|\.[+*]`)
 
-// matching returns a short string that a regular expression matches, and whether the string of a policy is
-// one.
+// matching returns a short string that a regular expression matches, and whether the string is a regular
+// expression.
 func matching(text string) (string, bool) {
 	if len(text) > maxAlike || !expression.MatchString(text) {
 		return "", false
@@ -87,13 +87,13 @@ func matching(text string) (string, bool) {
 	return out, out != "" && len(out) <= maxAlike
 }
 
-// matched is a string that an expression matches: the first of alternatives, and once what may be repeated.
+// matched returns a string that an expression matches: the first of alternatives, and repetitions once.
 func matched(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return string(re.Rune)
 	case syntax.OpCharClass:
-		for i := 0; i+1 < len(re.Rune); i += 2 { // pairs of the first and the last
+		for i := 0; i+1 < len(re.Rune); i += 2 { // pairs of the first and last rune
 			if first := max(re.Rune[i], '!'); first <= re.Rune[i+1] {
 				return string(first)
 			}
@@ -110,13 +110,13 @@ func matched(re *syntax.Regexp) string {
 	return b.String()
 }
 
-// amount matches quantities, and durations of one unit; version a version of several numbers.
+// amount matches quantities and single-unit durations; version matches dotted versions.
 var (
 	amount  = regexp.MustCompile(`^([0-9]+)([EPTGMk]i?|m|h|s)?$`)
 	version = regexp.MustCompile(`^v?[0-9]+([.][0-9]+)+$`)
 )
 
-// compared are strings near the amounts and versions that a string of a policy compares with.
+// compared returns strings near the amounts and versions that a policy compares with.
 func compared(pattern string) []string {
 	var out []string
 	for one := range strings.FieldsFuncSeq(pattern,
@@ -126,7 +126,7 @@ func compared(pattern string) []string {
 	return out
 }
 
-// versions are a version and those near it: with one of its numbers greater, which as a string it may not be,
+// versions returns a version and its neighbors: with one number greater, which may sort lower as a string,
 // and the least.
 func versions(text string) []string {
 	if !version.MatchString(text) {
@@ -142,8 +142,8 @@ func versions(text string) []string {
 	return append(out, strings.Repeat("0.", len(numbers)-1)+"1")
 }
 
-// amounts are a quantity and those near it: a little more and less, another number of digits, and the same in
-// another unit.
+// amounts returns a quantity and its neighbors: slightly more and less, another number of digits, and the
+// same in another unit.
 func amounts(text string) []string {
 	m := amount.FindStringSubmatch(text)
 	if m == nil {

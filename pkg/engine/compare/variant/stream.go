@@ -12,17 +12,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// stream yields variants.
 type stream struct {
 	*Generator
-	ctx   context.Context // of one call
+	ctx   context.Context // of a single call
 	seen  map[uint64]bool
 	yield func(Variant) bool
 	left  int
 	ended bool
 }
 
-// emit yields an object, unless it was there before or is not valid, and reports whether to go on.
+// emit yields a valid object unless it was yielded before, and reports whether to continue.
 func (s *stream) emit(v Variant) bool {
 	if s.ended || s.ctx.Err() != nil {
 		return false
@@ -51,8 +50,8 @@ func (s *stream) emit(v Variant) bool {
 	return !s.ended
 }
 
-// steps are all single differences of a variant: those of its fields, of what is around it, and of the
-// objects beside it, in turn.
+// steps returns all single differences of a variant: of its fields, its surroundings and its companions, in
+// turn.
 func (s *stream) steps(base Variant) []step {
 	ways := s.around(s.kind(s.ctx, base.Object.GroupVersionKind()))
 	if len(base.Beside) > 0 {
@@ -65,7 +64,7 @@ func (s *stream) steps(base Variant) []step {
 	return inTurn(lists)
 }
 
-// inTurn joins lists: the first elements of all, then the second ones.
+// inTurn interleaves lists: the first elements of all, then the second ones.
 func inTurn[T any](lists [][]T) []T {
 	var out []T
 	for n, more := 0, true; more; n++ {
@@ -79,7 +78,7 @@ func inTurn[T any](lists [][]T) []T {
 	return out
 }
 
-// mutations are the differences in the fields of the object that Variant.object returns.
+// mutations returns steps on the fields of the object that Variant.object returns.
 func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 	k := s.kind(s.ctx, u.GroupVersionKind())
 	var out []step
@@ -97,23 +96,23 @@ func (s *stream) mutations(u *unstructured.Unstructured, beside int) []step {
 	return out
 }
 
-// varied is a variant from which others with differences are derived.
+// varied is a base for variants with further differences.
 type varied struct {
 	Variant
 	steps []step
-	every int // it gets a turn in every so many
+	every int // its turn comes every so many turns
 	next  int
 }
 
-// The part of the limit that is left for pairs, and how many differences of a base are paired: the first
-// ones, which are those that policies name.
+// The share of the limit reserved for pairs, and how many differences of a base are paired: the first ones,
+// which policies name.
 const (
 	forPairs = 4
 	paired   = 24
 )
 
-// singles yields the variants with one difference, those of all bases in turn, so that a small limit is spent
-// on all of them.
+// singles yields the variants with one difference, alternating between bases, so that a small limit covers
+// all of them.
 func (s *stream) singles(bases []Variant) []*varied {
 	var out []*varied
 	for _, base := range bases {
@@ -139,12 +138,11 @@ func (s *stream) singles(bases []Variant) []*varied {
 	return out
 }
 
-// pairs yields variants with two differences, which the seed chooses; where these are not enough, with a
-// third one.
+// pairs yields variants with two differences, chosen by the seed; with a third one if these are not enough.
 func (s *stream) pairs(bases []*varied) {
 	bases = slices.DeleteFunc(bases, func(one *varied) bool { return one.every > 1 || len(one.steps) == 0 })
-	random := rand.New(rand.NewPCG(s.o.Seed, 1)) // it has to be repeatable
-	few := 5 * s.o.Limit                         // tries, after which few pairs are new
+	random := rand.New(rand.NewPCG(s.o.Seed, 1)) // repeatable
+	few := 5 * s.o.Limit                         // attempts, after which few pairs are new
 	for try := 0; try < 2*few && len(bases) > 0; try++ {
 		base := bases[random.IntN(len(bases))]
 		v, some, differences := base.Variant, base.steps[:min(len(base.steps), paired)], 2

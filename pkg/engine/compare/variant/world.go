@@ -15,33 +15,33 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
 )
 
-// World makes worlds of variants from another one. What they read of that it keeps, so that thousands of
-// variants read it once.
+// World makes worlds for variants from another one. It caches all reads, so that thousands of variants read
+// it once.
 type World struct {
 	base *engine.World
 	kept *kept
 }
 
-// NewWorld returns a world for variants. Its registry is that of NewRegistry.
+// NewWorld returns a world for variants, with the registry of NewRegistry.
 func NewWorld(w *engine.World, policies []*unstructured.Unstructured) *World {
 	base := *w
 	base.Existing, base.Registry = nil, NewRegistry(policies)
-	base.Memo = nil // the same question has another answer for another variant
+	base.Memo = nil // the same question has different answers for different variants
 	return &World{base: &base, kept: &kept{reader: w.Reader, raw: w.Raw}}
 }
 
-// Reader reads what is there beside variants.
+// Reader reads the existing objects, without variants.
 func (w *World) Reader() engine.Reader { return w.kept }
 
-// Present is what there is beside one variant, and notes what is asked of it.
+// Present has the objects that exist with one variant, and records the requested objects.
 type Present struct {
 	snapshot.Cluster
 	mu      sync.Mutex
 	asked   []engine.Selection
-	missing []string // those of them that name an object which is not there
+	missing []string // the names of missing objects
 }
 
-// With returns a world in which the variant is there, its Namespace, and what is beside it.
+// With returns a world with the variant, its Namespace and its companions.
 func (w *World) With(v Variant) (*engine.World, *Present, error) {
 	var all snapshot.Loader
 	for _, u := range v.Beside {
@@ -71,7 +71,7 @@ func (w *World) With(v Variant) (*engine.World, *Present, error) {
 	return &out, p, nil
 }
 
-// only is a cluster with some objects and no others, that knows the kinds of another one.
+// only is a cluster with no other objects, and the kinds of another one.
 type only struct {
 	*snapshot.Snapshot
 	kept *kept
@@ -90,18 +90,18 @@ func (o only) Raw(ctx context.Context, method, path string, body []byte) ([]byte
 	return o.kept.Raw(ctx, method, path, body)
 }
 
-// maxAsked bounds what is kept of the questions of one variant.
+// maxAsked bounds the recorded questions of a variant.
 const maxAsked = 20
 
-// Asked returns which objects have been asked for, each selection once, and names those that have been asked
-// for by their names and are not there.
+// Asked returns the selections that were asked for, each once, and the names of the missing objects among
+// them.
 func (p *Present) Asked() (asked []engine.Selection, missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked), slices.Sorted(slices.Values(p.missing))
 }
 
-// ask notes a question, and what came of it.
+// ask records a question and its result.
 func (p *Present) ask(s engine.Selection, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,20 +144,20 @@ func (p *Present) Raw(ctx context.Context, method, path string, body []byte) ([]
 	return answer, err
 }
 
-// kept reads a world, and keeps what it has answered.
+// kept reads a world and caches its answers.
 type kept struct {
 	reader  engine.Reader
 	raw     engine.RawReader
 	answers sync.Map // by question
 }
 
-// maxListed bounds the objects of one answer.
+// maxListed bounds the objects of a cached answer.
 const maxListed = 2000
 
-// once returns the answer to a question that was asked once.
+// once caches the answer to a question.
 func once[T any](k *kept, question string, ask func() (T, error)) (T, error) {
 	a, _ := k.answers.LoadOrStore(question, sync.OnceValues(ask))
-	return a.(func() (T, error))() // a question has one sort of answer
+	return a.(func() (T, error))() // a question has one type of answer
 }
 
 // Get implements engine.Reader.

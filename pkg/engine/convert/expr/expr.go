@@ -11,23 +11,23 @@ import (
 // Expr is a CEL expression. It is immutable; nil stands for true where a condition is meant.
 type Expr = *Node
 
-// Node is an expression, or a part of one.
+// Node is a CEL expression or a part of one.
 type Node struct {
 	op   operation
-	name string // of a constant, a variable, a field, a function, an operator, the type of an object
-	// args are the operands. What a field, an element or a method is of is the first one.
+	name string // of a constant, variable, field, function or operator; the type of an object
+	// args are the operands; the first one is the receiver of a field, an element or a method.
 	args     []Expr
 	entries  []Entry // of an object or a map
-	kind     Kind    // of a constant, and where it is known although it does not show
+	kind     Kind    // of a constant, and if known from elsewhere
 	optional bool    // of a field or an element: a.?b
 }
 
-// operation is what a Node does with its operands.
+// operation is the kind of a Node.
 type operation int
 
 const (
 	constant    operation = iota
-	variable              // object, or what a macro binds
+	variable              // object, or a macro variable
 	selection             // a.b
 	indexing              // a[b]
 	calling               // f(a)
@@ -41,16 +41,16 @@ const (
 	parentheses           // (a)
 )
 
-// Entry is a field of an object, or an entry of a map.
+// Entry is a field of an object or an entry of a map.
 type Entry struct {
 	Name  string // of a field
 	Key   Expr   // of a map
 	Value Expr
-	// Optional is set where Value is an optional, so that the entry may be left out.
+	// Optional reports that Value is an optional: an absent one leaves the entry out.
 	Optional bool
 }
 
-// How strongly the operators bind.
+// The precedences of the operators.
 const (
 	bindsChoice = iota + 1
 	bindsOr
@@ -62,7 +62,7 @@ const (
 	bindsMember
 )
 
-// precedence says when the expression needs parentheses.
+// precedence decides whether the expression needs parentheses.
 func (e *Node) precedence() int {
 	switch e.op {
 	case choice:
@@ -85,12 +85,12 @@ func (e *Node) precedence() int {
 	return bindsMember
 }
 
-// is reports whether an expression is a function or a method of a name, or one with an operator.
+// is reports whether an expression is the named function, method or operator.
 func (e *Node) is(op operation, name string) bool {
 	return e != nil && e.op == op && e.name == name && e.kind == Dyn
 }
 
-// Map is the expression with each of its operands replaced.
+// Map applies a function to each operand of the expression.
 func (e *Node) Map(f func(Expr) Expr) Expr {
 	out := *e
 	out.args, out.entries = slices.Clone(e.args), slices.Clone(e.entries)
@@ -106,12 +106,12 @@ func (e *Node) Map(f func(Expr) Expr) Expr {
 	return &out
 }
 
-// Rewrite replaces the parts of an expression, the innermost first.
+// Rewrite replaces the parts of an expression bottom-up.
 func Rewrite(e Expr, f func(part Expr) Expr) Expr {
 	return f(e.Map(func(part Expr) Expr { return Rewrite(part, f) }))
 }
 
-// Replace is an expression in which each part that is the same as another one is replaced.
+// Replace replaces each part of an expression that equals another one.
 func Replace(e, part, by Expr) Expr {
 	return Rewrite(e, func(e Expr) Expr {
 		if Same(e, part) {
@@ -121,15 +121,15 @@ func Replace(e, part, by Expr) Expr {
 	})
 }
 
-// Given is an expression where some conditions hold, which it does not ask for again: neither for one of
-// them, nor, in a macro over a list, for what holds for all its elements.
+// Given simplifies an expression whose conditions are known to hold: it drops them, and in a macro over a
+// list also conditions that hold for all its elements.
 func Given(e Expr, known []Expr) Expr {
 	known = Operands(And(known...), "&&")
 	if e.op != constant &&
 		(Contains(known, e) || slices.ContainsFunc(known, func(by Expr) bool { return givenBy(e, by) })) {
 		return Bool(true)
 	}
-	body := slices.DeleteFunc(slices.Clone(known), func(k Expr) bool { // about another variable of the name
+	body := slices.DeleteFunc(slices.Clone(known), func(k Expr) bool { // about another variable of the same name
 		return (e.op == calling || e.op == method) &&
 			slices.ContainsFunc(e.args, func(arg Expr) bool { return arg.op == variable && Mentions(k, arg) })
 	})
@@ -159,8 +159,7 @@ func Given(e Expr, known []Expr) Expr {
 	return out
 }
 
-// macroParts are the list of a macro and the variable that stands for its elements; nil for any other
-// expression.
+// macroParts returns the list and the variable of a macro; nil for other expressions.
 func macroParts(e Expr) (list, element Expr) {
 	switch {
 	case e.is(method, "transformList") && len(e.args) > 3:
@@ -172,7 +171,7 @@ func macroParts(e Expr) (list, element Expr) {
 	return nil, nil
 }
 
-// Fields are those of an object of a type; none of any other expression.
+// Fields returns the fields of an object of a type; none for other expressions.
 func Fields(e Expr, typ string) []Entry {
 	if e.op != object || e.name != typ {
 		return nil
@@ -180,14 +179,14 @@ func Fields(e Expr, typ string) []Entry {
 	return slices.Clone(e.entries)
 }
 
-// Mentions reports whether an expression has a part that is the same as another one.
+// Mentions reports whether an expression contains a part.
 func Mentions(e, part Expr) bool {
 	found := Same(e, part)
 	e.Map(func(e Expr) Expr { found = found || Mentions(e, part); return e })
 	return found
 }
 
-// Unwrapped is the argument of a function, or the expression itself where it is none of it.
+// Unwrapped is the argument of a function call, or the expression itself if it is another one.
 func Unwrapped(e Expr, function string) Expr {
 	if e.is(calling, function) && len(e.args) == 1 {
 		return e.args[0]
@@ -195,7 +194,7 @@ func Unwrapped(e Expr, function string) Expr {
 	return e
 }
 
-// CutMethod is what a method is called on, if the expression is a call of it with some arguments.
+// CutMethod returns the receiver of a method call with the given arguments.
 func CutMethod(e Expr, name string, args ...Expr) (of Expr, found bool) {
 	if e.is(method, name) && Same(e, Method(e.args[0], name, args...)) {
 		return e.args[0], true
@@ -203,7 +202,7 @@ func CutMethod(e Expr, name string, args ...Expr) (of Expr, found bool) {
 	return e, false
 }
 
-// Size is how many parts an expression is written with; not more than limit are counted.
+// Size counts the parts of an expression, up to a limit.
 func Size(e Expr, limit int) int {
 	n := 1
 	if e == nil {
@@ -222,10 +221,10 @@ func Size(e Expr, limit int) int {
 	return n
 }
 
-// Name is a variable, such as object, or what a macro binds.
+// Name is a variable, such as object or a macro variable.
 func Name(name string) Expr { return &Node{op: variable, name: name} }
 
-// Path is a variable and fields of it, such as request.?namespace.
+// Path is a variable with fields, such as request.?namespace.
 func Path(path string) Expr {
 	name, fields, more := strings.Cut(path, ".")
 	out := Name(name)
@@ -240,10 +239,10 @@ func Path(path string) Expr {
 	return out
 }
 
-// Variable is an entry of a policy's variables.
+// Variable is a policy variable.
 func Variable(name string) Expr { return Field(Name("variables"), name) }
 
-// Field selects a field, whose name may be any string: a.b, or a["b/c"].
+// Field selects a field of any name: a.b, or a["b/c"].
 func Field(of Expr, name string) Expr {
 	if !IsIdentifier(name) {
 		return Index(of, String(name))
@@ -251,8 +250,8 @@ func Field(of Expr, name string) Expr {
 	return &Node{op: selection, name: name, args: []Expr{of}}
 }
 
-// OptionalField is a field, as an optional: a.?b. Behind another one it is plain, since what follows an
-// optional is one as well.
+// OptionalField selects an optional field: a.?b. After another optional it is plain, since fields of an
+// optional are optional too.
 func OptionalField(of Expr, name string) Expr {
 	if !IsIdentifier(name) {
 		return OptionalIndex(of, String(name))
@@ -260,15 +259,15 @@ func OptionalField(of Expr, name string) Expr {
 	return &Node{op: selection, name: name, args: []Expr{of}, optional: !IsOptional(of)}
 }
 
-// Index is an element of a list, or an entry of a map: a[b].
+// Index selects a list element or a map entry: a[b].
 func Index(of, key Expr) Expr { return &Node{op: indexing, args: []Expr{of, key}} }
 
-// OptionalIndex is an element or an entry, as an optional: a[?b], or a[b] of an optional.
+// OptionalIndex selects an optional element or entry: a[?b], or a[b] of an optional.
 func OptionalIndex(of, key Expr) Expr {
 	return &Node{op: indexing, args: []Expr{of, key}, optional: !IsOptional(of)}
 }
 
-// Marked is a field or an element, as an optional that is written as one even behind another one.
+// Marked marks an optional field or element with ? even after another optional.
 func Marked(e Expr) Expr {
 	out := *e
 	out.optional = true
@@ -278,11 +277,11 @@ func Marked(e Expr) Expr {
 // Call calls a function.
 func Call(name string, args ...Expr) Expr { return &Node{op: calling, name: name, args: args} }
 
-// Flattened joins the lists in a list. The type checker leaves the type of its elements open, and would take
-// the first form of an overloaded function for them, whatever they are.
+// Flattened joins the lists in a list. dyn() hides the unresolved element type, for which the type checker
+// would choose the first overload of a function.
 func Flattened(list Expr) Expr { return Call("dyn", Method(list, "flatten")) }
 
-// Method calls a method or a macro: of.name(args). Those of constant strings are called at once.
+// Method calls a method or a macro: of.name(args). Calls on constant strings are evaluated.
 func Method(of Expr, name string, args ...Expr) Expr {
 	if text, ok := StringOf(of); ok && len(args) == 1 {
 		if arg, ok := StringOf(args[0]); ok && tests[name] != nil {
@@ -292,25 +291,25 @@ func Method(of Expr, name string, args ...Expr) Expr {
 	return &Node{op: method, name: name, args: append([]Expr{of}, args...)}
 }
 
-// tests are the methods of strings that are conditions.
+// tests are the boolean methods of strings.
 var tests = map[string]func(text, arg string) bool{ //nolint:gochecknoglobals // an immutable table
 	"startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix, "contains": strings.Contains,
 	"matches": func(text, expression string) bool { return regexp.MustCompile(expression).MatchString(text) },
 }
 
-// Macro is of.name(variable, body), such as exists or map.
+// Macro calls of.name(variable, body), such as exists or map.
 func Macro(of Expr, name, variable string, body Expr) Expr {
 	return Method(of, name, Name(variable), body)
 }
 
-// OrValue is the value of an optional, or a default.
+// OrValue is the value of an optional or a default.
 func OrValue(optional, or Expr) Expr { return Method(optional, "orValue", or) }
 
 // HasValue reports whether an optional has a value.
 func HasValue(optional Expr) Expr { return Method(optional, "hasValue") }
 
-// Binary is an arithmetic operator or a relation: + - * / % == != < <= > >= in. Constants are compared at
-// once.
+// Binary is an arithmetic operator or a relation: + - * / % == != < <= > >= in. Relations of constants are
+// evaluated.
 func Binary(op string, left, right Expr) Expr {
 	if holds, ok := constants(op, left, right); ok {
 		return Bool(holds)
@@ -322,18 +321,18 @@ func Binary(op string, left, right Expr) Expr {
 		KindOf(left) == Integer {
 		right = &Node{name: whole, kind: Integer}
 	}
-	// which the type checker does not compare
+	// the type checker does not compare the two
 	if KindOf(left) == Double && right.op == constant && right.kind == Integer {
 		right = &Node{name: right.name + ".0", kind: Double}
 	}
 	equality := op == "==" || op == "!="
 	if a, b := KindOf(left), KindOf(right); equality && a != b && a != Dyn && b != Dyn {
-		left = Call("dyn", left) // for which the type checker lets them be compared
+		left = Call("dyn", left) // so that the type checker accepts the comparison
 	}
 	isCall := left.kind == Dyn && (left.op == calling || left.op == method)
 	if isCall && equality && (right.op == listing || right.op == object) && !IsOptional(left) &&
 		left.name != "orValue" {
-		left = Call("dyn", left) // for a list of another type than that of the constant
+		left = Call("dyn", left) // for a list of another type than the constant
 	}
 	if op == "+" {
 		if l, lok := StringOf(left); lok {
@@ -345,7 +344,7 @@ func Binary(op string, left, right Expr) Expr {
 	return &Node{op: relation, name: op, args: []Expr{left, right}}
 }
 
-// constants is what a relation of constants comes to.
+// constants evaluates a relation of constants.
 func constants(op string, left, right Expr) (holds, ok bool) {
 	switch {
 	case left.op != constant:
@@ -365,7 +364,7 @@ func constants(op string, left, right Expr) (holds, ok bool) {
 	return holds, ok && errA == nil && errB == nil
 }
 
-// comparedWithBool is a boolean that is compared with a constant one.
+// comparedWithBool simplifies the comparison of a boolean with a constant.
 func comparedWithBool(op string, left, right Expr) (same Expr, ok bool) {
 	if isBoolean(right) {
 		left, right = right, left
@@ -380,7 +379,7 @@ func comparedWithBool(op string, left, right Expr) (same Expr, ok bool) {
 	return Not(left), true
 }
 
-// isBoolean reports whether an expression is never anything but a boolean.
+// isBoolean reports whether an expression is always a boolean.
 func isBoolean(e Expr) bool {
 	switch e.op {
 	case chain, prefix, relation:
@@ -397,7 +396,7 @@ func Equal(left, right Expr) Expr { return Binary("==", left, right) }
 // NotEqual is left != right.
 func NotEqual(left, right Expr) Expr { return Binary("!=", left, right) }
 
-// Sum is the sum of some expressions, of which there is one at least.
+// Sum adds one or more expressions.
 func Sum(all ...Expr) Expr {
 	out := all[0]
 	for _, e := range all[1:] {
@@ -406,7 +405,7 @@ func Sum(all ...Expr) Expr {
 	return out
 }
 
-// Terms are the summands of a sum; any other expression is the only one.
+// Terms returns the summands of a sum, or the expression itself.
 func Terms(sum Expr) []Expr {
 	if !sum.is(relation, "+") {
 		return []Expr{sum}
@@ -414,14 +413,13 @@ func Terms(sum Expr) []Expr {
 	return append(Terms(sum.args[0]), sum.args[1])
 }
 
-// And holds where all conditions hold; nil and true are left out, and so are those that are there
-// already.
+// And is the conjunction of conditions, without nil, true and duplicates.
 func And(conditions ...Expr) Expr { return join("&&", conditions) }
 
-// Or holds where one of the conditions holds.
+// Or is the disjunction of conditions.
 func Or(conditions ...Expr) Expr { return join("||", conditions) }
 
-// join returns true where nothing is left of &&, and false where nothing is left of ||.
+// join returns true for an empty &&, and false for an empty ||.
 func join(op string, conditions []Expr) Expr {
 	neutral := op == "&&"
 	var operands []Expr
@@ -458,7 +456,7 @@ func join(op string, conditions []Expr) Expr {
 	return &Node{op: chain, name: op, args: operands}
 }
 
-// Operands are those of a chain of && or ||; any other condition is the only one.
+// Operands returns the operands of a chain of && or ||, or the condition itself.
 func Operands(condition Expr, op string) []Expr {
 	switch {
 	case condition == nil:
@@ -469,7 +467,7 @@ func Operands(condition Expr, op string) []Expr {
 	return []Expr{condition}
 }
 
-// Range is what a macro over a list may go over as well: the map whose keys it has, whatever their order.
+// Range simplifies the range of a macro: a map instead of the list of its keys, in any order.
 func Range(list Expr) Expr {
 	switch {
 	case list.kind != Dyn:
@@ -485,7 +483,7 @@ func Range(list Expr) Expr {
 	return list
 }
 
-// givenBy reports whether a.hasValue() is asked by a.b.hasValue() already, or a != "" by a == "x".
+// givenBy reports whether a condition is implied: a.hasValue() by a.b.hasValue(), or a != "" by a == "x".
 func givenBy(condition, by Expr) bool {
 	if asked := notEmpty(condition); asked != nil {
 		value, ok := EqualTo(by, asked)
@@ -502,7 +500,7 @@ func givenBy(condition, by Expr) bool {
 	return false
 }
 
-// orNothing is a.b == "x" as a.?b.orValue("") == "x" where others ask whether that is empty.
+// orNothing turns a.b == "x" into a.?b.orValue("") == "x" if others check that it is empty.
 func orNothing(condition Expr, others []Expr) Expr {
 	for _, c := range others {
 		if asked := notEmpty(c); asked != nil {
@@ -515,7 +513,7 @@ func orNothing(condition Expr, others []Expr) Expr {
 	return condition
 }
 
-// notEmpty is a.orValue("") of a.orValue("") != "", and nil of another condition.
+// notEmpty returns a.orValue("") for a.orValue("") != "", and nil for other conditions.
 func notEmpty(condition Expr) (asked Expr) {
 	if condition.is(relation, "!=") && condition.args[1].String() == `""` {
 		if left := condition.args[0]; left.is(method, "orValue") && left.args[1].String() == `""` {
@@ -525,8 +523,7 @@ func notEmpty(condition Expr) (asked Expr) {
 	return nil
 }
 
-// PlainMetadata is an expression in which an entry of labels or annotations is a.metadata.labels[?b], where
-// there are any, instead of a.metadata.?labels[b].
+// PlainMetadata replaces a.metadata.?labels[b] by a.metadata.labels[?b] for existing labels or annotations.
 func PlainMetadata(e Expr) Expr {
 	if e.op == relation && e.args[0].is(method, "orValue") {
 		entry, value := e.args[0].args[0], e.args[0].args[1]
@@ -542,7 +539,7 @@ func PlainMetadata(e Expr) Expr {
 	return e.Map(PlainMetadata)
 }
 
-// labelsOf are the labels or annotations of metadata, without optionals, of which an optional is an entry.
+// labelsOf returns the labels or annotations of an optional entry, without optionals.
 func labelsOf(entry Expr) Expr {
 	if !IsOptional(entry) || entry.op != indexing {
 		return nil
@@ -555,7 +552,7 @@ func labelsOf(entry Expr) Expr {
 	return all
 }
 
-// withoutOptionals is a.b of a.?b.
+// withoutOptionals turns a.?b into a.b.
 func withoutOptionals(optional Expr) Expr {
 	return Rewrite(optional, func(part Expr) Expr {
 		out := *part
@@ -589,7 +586,7 @@ func isSize(e Expr) bool { return e.is(method, "size") || e.is(calling, "size") 
 // Minus is -number.
 func Minus(number Expr) Expr { return &Node{op: prefix, name: "-", args: []Expr{number}} }
 
-// Cond is test ? then : otherwise, or the other way round where the test is a negation.
+// Cond is test ? then : otherwise; a negated test swaps the branches.
 func Cond(test, then, otherwise Expr) Expr {
 	if test.is(prefix, "!") {
 		test, then, otherwise = test.args[0], otherwise, then
@@ -618,7 +615,7 @@ func Cond(test, then, otherwise Expr) Expr {
 	return &Node{op: choice, args: []Expr{test, then, otherwise}}
 }
 
-// Parentheses are written around a condition that is made of others.
+// Parentheses encloses a compound condition.
 func Parentheses(condition Expr) Expr {
 	if condition.op == chain || condition.op == choice {
 		return &Node{op: parentheses, args: []Expr{condition}}
@@ -626,11 +623,10 @@ func Parentheses(condition Expr) Expr {
 	return condition
 }
 
-// List is a list. Where its items are not of one type they are written as dyn(item), since CEL's lists
-// are of one type.
+// List is a list. Items of different types are wrapped in dyn(), since a CEL list has one element type.
 func List(items ...Expr) Expr { return &Node{op: listing, args: homogeneous(items)} }
 
-// Map is a map, whose values are written as those of a List.
+// Map is a map with values as in List.
 func Map(entries ...Entry) Expr {
 	entries = slices.Clone(entries)
 	keys, values := make([]Expr, len(entries)), make([]Expr, len(entries))
@@ -650,12 +646,12 @@ func Map(entries ...Entry) Expr {
 	return Object("", entries...)
 }
 
-// Object is an object of a type, such as Object.spec or JSONPatch; without a type it is a map.
+// Object is an object of a type, such as Object.spec or JSONPatch, or a map without a type.
 func Object(typ string, fields ...Entry) Expr {
 	return &Node{op: object, name: typ, entries: fields}
 }
 
-// Strings is a list of constants.
+// Strings is a list of constant strings.
 func Strings(values ...string) Expr {
 	items := make([]Expr, len(values))
 	for i, v := range values {
@@ -664,15 +660,15 @@ func Strings(values ...string) Expr {
 	return Elements(items...)
 }
 
-// Elements is a list whose items are of one type.
+// Elements is a list of items of one type.
 func Elements(items ...Expr) Expr { return &Node{op: listing, args: items} }
 
-// homogeneous marks items as dynamic unless they are of one type.
+// homogeneous wraps items of different types in dyn().
 func homogeneous(items []Expr) []Expr {
 	types := map[string]bool{}
 	for i, item := range items {
 		typ := typeInList(item)
-		if typ == "" { // which nothing else is sure to be
+		if typ == "" { // no other item certainly has its type
 			typ = fmt.Sprint(i)
 		}
 		types[typ] = true
@@ -689,8 +685,7 @@ func homogeneous(items []Expr) []Expr {
 	return out
 }
 
-// typeInList is equal for expressions that may be in one list; empty for lists and maps whose elements are
-// not known.
+// typeInList is equal for expressions that may share a list; empty for lists and maps with unknown elements.
 func typeInList(e Expr) string {
 	parts, form := e.args, "[%s]"
 	switch kind := kindInList(e); {
@@ -710,8 +705,8 @@ func typeInList(e Expr) string {
 	return fmt.Sprintf(form, typeInList(parts[0]))
 }
 
-// kindInList is what CEL's type checker takes an element of a list for. A part of the object with a default
-// may be anything, whatever the default is.
+// kindInList is the element type for CEL's type checker. A field of the object with a default may have any
+// type, whatever the default.
 func kindInList(item Expr) Kind {
 	if item.is(method, "orValue") {
 		if of := item.args[0]; of.op == choice && of.kind == Dyn || KindOf(item.args[1]) == NullKind {
@@ -722,15 +717,15 @@ func kindInList(item Expr) Kind {
 	return KindOf(item)
 }
 
-// Typed is an expression whose kind is known, such as that of a field that CEL declares.
+// Typed sets the known kind of an expression, such as a field that CEL declares.
 func Typed(e Expr, kind Kind) Expr {
 	out := *e
 	out.kind = kind
 	return &out
 }
 
-// IsPath reports whether an expression is a part of the object, so that its type is not known before it is
-// evaluated.
+// IsPath reports whether an expression is a part of the object, so that its type is unknown before
+// evaluation.
 func IsPath(e Expr) bool {
 	for e.kind == Dyn && (e.op == selection || e.op == indexing) {
 		e = e.args[0]
@@ -738,7 +733,7 @@ func IsPath(e Expr) bool {
 	return e.is(variable, "object") || e.is(variable, "oldObject")
 }
 
-// Same reports whether two expressions are written alike; nil is not the same as true.
+// Same reports whether two expressions print alike; nil differs from true.
 func Same(a, b Expr) bool {
 	if a == nil || b == nil || a == b {
 		return a == b
@@ -746,7 +741,7 @@ func Same(a, b Expr) bool {
 	return a.String() == b.String()
 }
 
-// EqualTo returns what a condition compares an expression with: b of a == b.
+// EqualTo returns the value that a condition compares with: b for a == b.
 func EqualTo(condition, a Expr) (b Expr, ok bool) {
 	if !condition.is(relation, "==") || !Same(condition.args[0], a) {
 		return nil, false
@@ -754,7 +749,7 @@ func EqualTo(condition, a Expr) (b Expr, ok bool) {
 	return condition.args[1], true
 }
 
-// IsNotEqual reports whether a condition is a != b, or a choice by one.
+// IsNotEqual reports whether a condition is a != b, or a conditional on it.
 func IsNotEqual(condition Expr) bool {
 	if condition.op == choice {
 		condition = condition.args[0]
@@ -770,10 +765,10 @@ func IsIdentifier(name string) bool {
 	return !slices.Contains([]string{"in", "true", "false", "null"}, name)
 }
 
-// Compare compares two expressions as they are written.
+// Compare orders two expressions by their printed form.
 func Compare(a, b Expr) int { return strings.Compare(a.String(), b.String()) }
 
-// Contains reports whether an expression is among others.
+// Contains reports whether a list contains the expression.
 func Contains(all []Expr, e Expr) bool {
 	return slices.ContainsFunc(all, func(other Expr) bool { return Same(other, e) })
 }

@@ -1,5 +1,5 @@
-// Package expr builds CEL expressions and writes them for people: short, simplified, with double
-// quotes, and over several lines where one does not do.
+// Package expr builds CEL expressions and prints them for people: simplified, with double quotes, and over
+// several lines if necessary.
 package expr
 
 import (
@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Kind is what CEL's type checker knows of an expression.
+// Kind is the type of an expression as known to CEL's type checker.
 type Kind int
 
 // The kinds of expressions.
 const (
-	Dyn Kind = iota // not known before it is evaluated
+	Dyn Kind = iota // unknown before evaluation
 	Text
 	Integer
 	Double
@@ -25,10 +25,10 @@ const (
 	MapKind
 	OptionalKind
 	OtherKind
-	openKind // the checker may take it for one or for another
+	openKind // the checker may choose either type
 )
 
-// KindOf returns what is known of an expression's type.
+// KindOf returns the known type of an expression.
 func KindOf(e Expr) Kind {
 	if e.kind != Dyn {
 		return e.kind
@@ -78,7 +78,7 @@ func kindOfRelation(e Expr) Kind {
 	return Boolean
 }
 
-// results are the kinds of functions, as far as they do not depend on the arguments.
+// results are the result types of functions that do not depend on the arguments.
 //
 //nolint:gochecknoglobals // an immutable table
 var results = map[string]Kind{
@@ -109,7 +109,7 @@ func kindOfCall(e Expr) Kind {
 		return KindOf(e.args[0])
 	case "orValue":
 		if of := e.args[0]; of.op == selection && of.kind == Dyn {
-			return Dyn // a field is, and the checker joins the two to that
+			return Dyn // a field is, and the checker unifies the two
 		}
 		return KindOf(e.args[1])
 	}
@@ -125,7 +125,7 @@ func Null() Expr { return &Node{name: "null", kind: NullKind} }
 // Bool is a constant.
 func Bool(value bool) Expr { return &Node{name: strconv.FormatBool(value), kind: Boolean} }
 
-// BoolOf returns the value of a constant condition; that of nil is true.
+// BoolOf returns the value of a constant condition; nil is true.
 func BoolOf(e Expr) (value, ok bool) {
 	if e == nil {
 		return true, true
@@ -133,10 +133,10 @@ func BoolOf(e Expr) (value, ok bool) {
 	return e.name == "true", e.op == constant && e.kind == Boolean
 }
 
-// Int is a whole number.
+// Int is an integer constant.
 func Int(value int64) Expr { return &Node{name: strconv.FormatInt(value, 10), kind: Integer} }
 
-// Float is a number with a fraction.
+// Float is a double constant.
 func Float(value float64) Expr {
 	text := strconv.FormatFloat(value, 'g', -1, 64)
 	if !strings.ContainsAny(text, ".e") && !math.IsInf(value, 0) {
@@ -145,7 +145,7 @@ func Float(value float64) Expr {
 	return &Node{name: text, kind: Double}
 }
 
-// String is a string.
+// String is a string constant.
 func String(text string) Expr {
 	return &Node{name: strconv.Quote(strings.ToValidUTF8(text, "\uFFFD")), kind: Text}
 }
@@ -159,7 +159,7 @@ func StringOf(e Expr) (string, bool) {
 	return text, err == nil
 }
 
-// Value is a JSON value, as a literal. It panics where value is none.
+// Value is a JSON value as a literal. It panics on other values.
 func Value(value any) Expr {
 	switch v := value.(type) {
 	case nil:

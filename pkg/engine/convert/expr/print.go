@@ -6,20 +6,19 @@ import (
 )
 
 const (
-	// Width is where a line is broken, if it can be.
+	// Width is the maximum length of a line, if it can be broken.
 	Width = 100
-	// narrowest is how short lines get where expressions lie deep in others.
+	// narrowest is the minimum width of deeply nested expressions.
 	narrowest = 40
-	// shortest is how long brackets are at least that are broken.
+	// shortest is the minimum length of brackets that are broken.
 	shortest = 20
-	// operationsAreLonger is how much longer than others a line may get that has an operation of a JSON patch
-	// and nothing else.
+	// operationsAreLonger is the extra width of a line with a single JSON patch operation.
 	operationsAreLonger = 40
-	// oneLine is the room of what is not broken.
+	// oneLine is the room for unbroken expressions.
 	oneLine = math.MaxInt32
 )
 
-// String writes an expression on one line; nil is true.
+// String prints an expression on one line; nil is true.
 func (e *Node) String() string {
 	if e == nil {
 		return "true"
@@ -27,8 +26,8 @@ func (e *Node) String() string {
 	return e.write(oneLine)
 }
 
-// Format writes an expression, over several lines where it is longer than room: they break at its operators
-// and in its brackets, and none ends with a line break.
+// Format prints an expression, over several lines if it is longer than room: broken at operators and in
+// brackets, without a final line break.
 func Format(e Expr, room int) string { return e.write(room) }
 
 func (e *Node) write(room int) string {
@@ -62,7 +61,7 @@ func (e *Node) write(room int) string {
 		member = "[" + mark + e.args[1].String() + "]"
 	case method:
 		member = "." + e.name + e.bracketed(oneLine)
-		if room < oneLine && len(member) >= min(len(of.String()), room) { // else what it is of is broken by itself
+		if room < oneLine && len(member) >= min(len(of.String()), room) { // else the receiver is broken by itself
 			return of.write(room) + "." + e.name + e.bracketed(room)
 		}
 	default:
@@ -71,13 +70,13 @@ func (e *Node) write(room int) string {
 	return of.write(less(room, len(member))) + member
 }
 
-// isOperation reports whether an expression is an operation of a JSON patch, or the list of one.
+// isOperation reports whether an expression is a JSON patch operation, or a list with only one.
 func (e *Node) isOperation() bool {
 	return e.op == object && e.name == "JSONPatch" ||
 		e.op == listing && len(e.args) == 1 && e.args[0].isOperation()
 }
 
-// less is the room that is left beside what is as long as n.
+// less is the room left after n characters.
 func less(room, n int) int {
 	if room == oneLine {
 		return room
@@ -85,7 +84,7 @@ func less(room, n int) int {
 	return room - n
 }
 
-// inParentheses is an expression where an operator binds with a precedence.
+// inParentheses adds parentheses to an operand where the precedence requires them.
 func (e *Node) inParentheses(precedence int) Expr {
 	if e.precedence() < precedence {
 		return &Node{op: parentheses, args: []Expr{e}}
@@ -93,8 +92,7 @@ func (e *Node) inParentheses(precedence int) Expr {
 	return e
 }
 
-// operands are those of an operator, of sums those of all of its signs, with parentheses where they need
-// them.
+// operands returns the operands of an operator or of a whole sum, with the necessary parentheses.
 func (e *Node) operands() []Expr {
 	binds := e.precedence()
 	switch {
@@ -115,8 +113,7 @@ func (e *Node) operands() []Expr {
 	return out
 }
 
-// operation writes an operator with its operands: a line for each where lines are broken, but for those of
-// relations.
+// operation prints an operator and its operands; broken into one line each, except for relations.
 func (e *Node) operation(room int) string {
 	of := e.operands()
 	if e.op == choice {
@@ -143,15 +140,15 @@ func (e *Node) operation(room int) string {
 	return strings.Join(parts, between)
 }
 
-// breaks reports whether an expression has operators that lines are broken at.
+// breaks reports whether an expression has operators to break lines at.
 func (e *Node) breaks() bool {
 	return e.op == choice || e.op == chain || e.op == relation && e.name == "+"
 }
 
 func indented(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
 
-// bracketed writes what is in brackets, each on a line of its own where it is longer than room. The variables
-// of a macro stay on the line of the call.
+// bracketed prints brackets, with each item on its own line if they are longer than room. The variables of a
+// macro stay on the line of the call.
 func (e *Node) bracketed(room int) string {
 	opening, closing := "(", ")"
 	switch e.op {
@@ -197,7 +194,7 @@ func (e *Node) bracketed(room int) string {
 	return b.String() + "\n" + closing
 }
 
-// write breaks an entry behind its key, or in its value.
+// write breaks an entry after its key or in its value.
 func (e Entry) write(room int) string {
 	key := e.Name
 	if e.Key != nil {
@@ -207,7 +204,7 @@ func (e Entry) write(room int) string {
 		key = "?" + key
 	}
 	whole := key + ": " + e.Value.String()
-	isPointer := e.Key == nil && (key == "path" || key == "from") // which is read as one
+	isPointer := e.Key == nil && (key == "path" || key == "from") // printed on one line
 	switch {
 	case len(whole) <= room, isPointer && len(whole) <= Width:
 		return whole

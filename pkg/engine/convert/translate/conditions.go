@@ -9,16 +9,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// Condition is a condition that has to hold for a rule to change anything.
+// Condition is a condition for a rule to change anything.
 type Condition struct {
 	Expr expr.Expr
-	// Guard is the condition without which Kyverno's rule fails; nil for one that never does.
+	// Guard is the condition without which Kyverno's rule fails; nil if it never fails.
 	Guard expr.Expr
 }
 
-// Conditions translates preconditions: a map of any and all, or a list, which is all. Each member of
-// all is a Condition, and so is any as a whole. Where Kyverno's rule fails because a variable is missing, the
-// condition does not hold. An error names the place.
+// Conditions translates preconditions: a map of any and all, or a list, which means all. Each member of all
+// becomes a Condition, and any becomes one. If a missing variable makes Kyverno's rule fail, the condition
+// does not hold. An error names the place.
 func (s *Scope) Conditions(raw any) (out []Condition) {
 	must(match.ParseConditions(raw))
 	s.tests = true
@@ -36,7 +36,7 @@ func (s *Scope) Conditions(raw any) (out []Condition) {
 	return nil
 }
 
-// allOf translates conditions that stand at a place.
+// allOf translates a list of conditions at a place.
 func (s *Scope) allOf(place string, list []any) []Condition {
 	out := make([]Condition, len(list))
 	for i, item := range list {
@@ -48,7 +48,7 @@ func (s *Scope) allOf(place string, list []any) []Condition {
 	return out
 }
 
-// anyOf joins the members of any. A later one that fails makes the rule fail unless one before it holds.
+// anyOf joins the members of any. A failing member makes the rule fail unless an earlier one holds.
 func anyOf(list []Condition) Condition {
 	out := Condition{Expr: expr.Bool(false)}
 	for _, c := range slices.Backward(list) {
@@ -58,14 +58,13 @@ func anyOf(list []Condition) Condition {
 	return out
 }
 
-// condition is one entry that is translated.
 type condition struct {
 	*Scope
 	operator match.Operator
 }
 
-// translate returns the condition, which is false where its key or its value is null or missing, and the
-// condition without which Kyverno's rule fails.
+// translate returns the condition, which is false if its key or value is null or missing, and the guard
+// without which Kyverno's rule fails.
 func (c *condition) translate(item any) (holds, guard expr.Expr) {
 	fields := item.(map[string]any)
 	name, _ := fields["operator"].(string)
@@ -83,7 +82,7 @@ func (c *condition) translate(item any) (holds, guard expr.Expr) {
 		}, c.operator) {
 			panic(unsupported("a value that may be null", reasonDynamic, "give it a default"))
 		}
-		there = value.has // nothing is in null, nor not in it
+		there = value.has // no value is In or NotIn null
 	}
 	guard = allOrNil(key.strict, value.strict)
 	if key.isNever() {

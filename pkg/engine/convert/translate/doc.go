@@ -1,13 +1,12 @@
-// Package translate turns what Kyverno's mutate rules say in JMESPath, in variables and in conditions
-// into CEL, for MutatingPolicies and MutatingAdmissionPolicies.
+// Package translate translates the JMESPath, variables and conditions of Kyverno's mutate rules to CEL, for
+// MutatingPolicies and MutatingAdmissionPolicies.
 //
-// A Value is an expression, and what it is where a field is missing: Kyverno tells a rule that
-// fails from one whose value is null, and both from an empty string, and CEL knows only an error. So a
-// Value says under which condition it is there (Has), under which the rule does not fail (Guard), and what
-// it is with a default (Or).
+// A Value is an expression with its behavior for missing fields: Kyverno distinguishes a failing rule, null
+// and an empty string, but CEL only has errors. So a Value has the conditions that it exists (Has) and that
+// the rule does not fail (Guard), and an expression with a default (Or).
 //
-// What a field holds is known from the schema of its kind. Without one, a field that others are asked of is
-// taken for a map, one whose elements are asked for a list, and one that has a default for what the default
-// is; functions and operators then ask for the type that they need. A field is never null: servers drop
-// nulls. A wildcard in a value of the object is not taken for one, as Kyverno's operators do.
+// The schema of a kind gives the types of fields. Without one, a field with subfields is assumed to be a map,
+// a field with elements a list, and a field with a default to have the default's type; functions and
+// operators check the type that they need. Fields are never null: servers drop nulls. Unlike in Kyverno's
+// operators, a wildcard in a value of the object is literal.
 package translate

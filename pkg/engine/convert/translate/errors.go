@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// UnsupportedError is something that the target language cannot say.
+// UnsupportedError reports a construct that the target language cannot express.
 type UnsupportedError struct {
-	// Construct is what cannot be said, such as "the function x509_decode".
+	// Construct is the construct, such as "the function x509_decode".
 	Construct string
-	// Reason says why not; alike for all that is refused for one reason.
+	// Reason is the reason, shared by all constructs with the same problem.
 	Reason string
-	// Instead is the nearest way, a sentence without a period; empty for none.
+	// Instead is the closest alternative, a sentence without a period; empty for none.
 	Instead string
 }
 
-// Error gives all three.
+// Error gives the construct, the reason and the alternative.
 func (e *UnsupportedError) Error() string {
 	text := fmt.Sprintf("%s cannot be translated: %s", e.Construct, e.Reason)
 	if e.Instead != "" {
@@ -24,7 +24,7 @@ func (e *UnsupportedError) Error() string {
 	return text
 }
 
-// The reasons that several constructs share.
+// Reasons shared by several constructs.
 const (
 	reasonUnknownType  = "its type is not known"
 	reasonNoFunction   = "CEL has no such function"
@@ -34,11 +34,11 @@ const (
 	reasonFraction     = "the number may have a fraction"
 )
 
-// Failure is what a translation panics with, as deep as it may be in an expression: an *UnsupportedError, or
-// the error of a parser.
+// Failure is the panic value of a failed translation at any depth of an expression: an *UnsupportedError, or
+// a parser error.
 type Failure struct{ error }
 
-// GiveDefinition is how a kind becomes known, and the types of its fields.
+// GiveDefinition tells users how to provide a kind and the types of its fields.
 const GiveDefinition = "give its CustomResourceDefinition with -f or -p, or use a cluster that has it"
 
 func unsupported(construct, reason, instead string) Failure {
@@ -48,20 +48,20 @@ func unsupported(construct, reason, instead string) Failure {
 	return Failure{&UnsupportedError{Construct: construct, Reason: reason, Instead: instead}}
 }
 
-// check fails with an error, if there is one.
+// check fails with an error unless it is nil.
 func check(err error) {
 	if err != nil {
 		panic(Failure{err})
 	}
 }
 
-// must is a value without which the translation fails.
+// must fails the translation on an error.
 func must[T any](value T, err error) T {
 	check(err)
 	return value
 }
 
-// Try returns the error with which a translation fails.
+// Try returns the error of a failed translation.
 func Try(translate func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {

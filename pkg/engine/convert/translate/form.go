@@ -5,16 +5,16 @@ import (
 	"unicode"
 )
 
-// Form is what a string never has in it, as far as is known.
+// Form describes the characters that a string never contains, as far as known.
 type Form uint8
 
-// The forms of strings, each with all that the one before has not.
+// The forms of strings, each stricter than the one before.
 const (
 	AnyText Form = iota
-	// PlainText has no quotes, no backslashes and no control characters, so that it is the same in a quoted
-	// text of YAML.
+	// PlainText has no quotes, backslashes or control characters, so that it is unchanged in a quoted YAML
+	// string.
 	PlainText
-	// PathSegment has no slash and no tilde either, so that it is one part of a JSON pointer.
+	// PathSegment also has no slash and no tilde, so that it is one part of a JSON pointer.
 	PathSegment
 )
 
@@ -29,7 +29,7 @@ func formOf(text string) Form {
 	return PathSegment
 }
 
-// Form is that of the strings of the type, and of what is made of its numbers.
+// Form returns the form of the type's strings, and of its numbers as strings.
 func (t Type) Form() Form {
 	if t.label || t.is(isNumber|isBool) {
 		return PathSegment
@@ -37,8 +37,7 @@ func (t Type) Form() Form {
 	return t.form
 }
 
-// formOfField is the form of a field of a built-in kind, of which the server takes no other strings, or that
-// is of no use with others.
+// formOfField is the form of a built-in field, if the server rejects other strings or they are useless.
 func formOfField(name string) Form {
 	switch name {
 	case "name", "generateName", "namespace", "uid", "kind", "host", "hosts", "hostname",

@@ -12,14 +12,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// function is a function of Kyverno's JMESPath.
+// function is a JMESPath function of Kyverno.
 type function struct {
-	params       []kinds // 0 for a parameter that may be anything, null included
+	params       []kinds // 0: anything, including null
 	variadic     bool
-	policiesOnly bool // MutatingAdmissionPolicies do not have it
-	decodes      bool // its result has other characters than its arguments
+	policiesOnly bool // not available in MutatingAdmissionPolicies
+	decodes      bool // the result may contain other characters than the arguments
 	translate    func(*callOf) Value
-	// refused is why there is no translation, and instead the nearest way.
+	// refused is the reason for no translation, instead the closest alternative.
 	refused, instead string
 }
 
@@ -36,7 +36,7 @@ const (
 	reasonDenies    = "it fails for a text that it cannot read, so that the request would be denied, where Kyverno's rule changes nothing"
 )
 
-// functions are those that expressions may call. The table is never written to.
+// functions are the callable functions. The table is never written to.
 //
 //nolint:gochecknoglobals // an immutable table
 var functions map[string]function
@@ -44,10 +44,10 @@ var functions map[string]function
 func init() { //nolint:gochecknoinits,funlen // the table refers to functions that read it
 	anything, number, list, maps := []kinds{0}, []kinds{isNumber}, []kinds{isList}, []kinds{isMap}
 	text, texts, three := []kinds{isString}, []kinds{isString, isString}, []kinds{isString, isString, isString}
-	numbers, by := []kinds{0, 0}, []kinds{isList, 0} // the numbers may be quantities and durations
+	numbers, by := []kinds{0, 0}, []kinds{isList, 0} // the numbers may be quantities or durations
 	pattern, patterns := []kinds{isString, isTextNumber}, []kinds{isString, isTextNumber, isTextNumber}
 	functions = map[string]function{
-		// Those that JMESPath has itself.
+		// JMESPath's own functions.
 		"abs":         {params: number, translate: absolute},
 		"avg":         {params: list, translate: average},
 		"ceil":        {params: number, policiesOnly: true, translate: rounded("math.ceil")},
@@ -74,7 +74,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"type":        {params: anything, translate: typeName},
 		"values":      {params: maps, translate: func(c *callOf) Value { return c.values(c.args[0]) }},
 
-		// Those of strings.
+		// Functions of strings.
 		"compare": {params: texts, translate: plainly(Number, func(_ *callOf, a ...expr.Expr) expr.Expr {
 			return expr.Cond(expr.Equal(a[0], a[1]), expr.Int(0),
 				expr.Cond(expr.Binary("<", a[0], a[1]), expr.Int(-1), expr.Int(1)))
@@ -106,7 +106,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"pattern_match":             {params: pattern, translate: patternMatch},
 		"random":                    {refused: reasonEachTime, instead: "MutatingPolicies have random()"},
 
-		// Those of maps, and of strings that hold data.
+		// Functions of maps, and of strings with encoded data.
 		"label_match":       {params: []kinds{isMap, isMap}, translate: labelMatch},
 		"lookup":            {params: []kinds{isMap | isList, isTextNumber}, translate: lookup},
 		"items":             {params: []kinds{isMap | isList, isString, isString}, translate: items},
@@ -118,7 +118,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"image_normalize":   {refused: reasonOther, instead: "MutatingPolicies have image(), which knows other default registries"},
 		"is_external_url":   {refused: reasonNoFunction, instead: "name the hosts that are external, or not, with matches()"},
 
-		// Those of numbers.
+		// Functions of numbers.
 		"add":      {params: numbers, translate: arithmetic("+")},
 		"subtract": {params: numbers, translate: arithmetic("-")},
 		"multiply": {params: numbers, translate: arithmetic("*")},
@@ -127,7 +127,7 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 		"sum":      {params: list, translate: sum},
 		"round":    {params: []kinds{isNumber, isNumber}, policiesOnly: true, translate: round},
 
-		// Those of times.
+		// Functions of times.
 		"time_now":      {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_now_utc":  {refused: reasonEachTime, instead: "MutatingPolicies have time.now()"},
 		"time_since":    {refused: reasonDurations, instead: "compare timestamp() with time.now() of a MutatingPolicy and duration()"},
@@ -143,13 +143,13 @@ func init() { //nolint:gochecknoinits,funlen // the table refers to functions th
 	}
 }
 
-// onlyConstants is a function that CEL cannot try: it fails for some strings, so that the request would be
-// denied, where Kyverno's rule changes nothing.
+// onlyConstants is a function without error handling in CEL: failing strings would deny the request, whereas
+// Kyverno's rule would change nothing.
 func onlyConstants(instead string) func(*callOf) Value {
 	return func(c *callOf) Value { panic(unsupported(c.name, reasonDenies, instead)) }
 }
 
-// plainly is a function of arguments that are all there.
+// plainly is a function whose arguments must all exist.
 func plainly(t Type, build func(c *callOf, args ...expr.Expr) expr.Expr) func(*callOf) Value {
 	return func(c *callOf) Value {
 		args := make([]expr.Expr, len(c.args))
@@ -160,12 +160,12 @@ func plainly(t Type, build func(c *callOf, args ...expr.Expr) expr.Expr) func(*c
 	}
 }
 
-// called is a function that CEL has.
+// called is a function with a CEL counterpart.
 func called(name string, t Type) func(*callOf) Value {
 	return plainly(t, func(_ *callOf, args ...expr.Expr) expr.Expr { return expr.Call(name, args...) })
 }
 
-// method is a method of a string without arguments.
+// method is a string method without arguments.
 func method(name string) func(*callOf) Value {
 	return plainly(Text, func(c *callOf, a ...expr.Expr) expr.Expr {
 		if c.args[0].typ.Form() < PathSegment {
@@ -175,7 +175,7 @@ func method(name string) func(*callOf) Value {
 	})
 }
 
-// call translates a call of a function.
+// call translates a function call.
 func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 	name, _ := ast.Value.(string)
 	construct := "the function " + name
@@ -226,7 +226,7 @@ func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// formed is the type of a result that is made of the arguments, and has no form that they have not.
+// formed is the type of a result composed of the arguments: it has their common form at most.
 func (c *callOf) formed(t Type) Type {
 	if len(c.refs) > 0 || t.kinds == 0 {
 		return t
@@ -244,19 +244,19 @@ func (c *callOf) formed(t Type) Type {
 	return t
 }
 
-// callOf is a call whose arguments are translated.
+// callOf is a call with translated arguments.
 type callOf struct {
 	*Scope
 	name string // for errors
 	args []Value
-	refs []gojmespath.ASTNode // the arguments that are &expressions
-	has  expr.Expr            // the condition that all arguments are there
-	ok   expr.Expr            // and that none of them fails
-	// covered is set where the result is there only if all arguments are.
+	refs []gojmespath.ASTNode // the &expression arguments
+	has  expr.Expr            // the condition that all arguments exist
+	ok   expr.Expr            // the condition that none of them fails
+	// covered reports that the result exists only if all arguments do.
 	covered bool
 }
 
-// folded calls the function at once where all its arguments are constants.
+// folded evaluates a call with constant arguments.
 func (c *callOf) folded(name string) (Value, bool) {
 	if len(c.refs) > 0 {
 		return Value{}, false
@@ -278,7 +278,7 @@ func (c *callOf) folded(name string) (Value, bool) {
 	return Constant(value), err == nil
 }
 
-// constant is the text of a constant argument.
+// constant is a constant argument as a string.
 func (c *callOf) constant(i int) string {
 	if value, ok := c.args[i].Literal(); ok {
 		if text, isText := value.(string); isText {
@@ -288,7 +288,7 @@ func (c *callOf) constant(i int) string {
 	panic(unsupported(c.name, reasonDynamic, "its second argument has to be a constant"))
 }
 
-// integer is a whole number as a constant argument.
+// integer is a constant integer argument.
 func (c *callOf) integer(i int, what string) int64 {
 	value, _ := c.args[i].Literal()
 	n, ok := value.(int64)

@@ -14,7 +14,7 @@ func length(c *callOf) Value {
 	}
 	of := arg
 	if arg.keysOf != nil {
-		of = *arg.keysOf // as many as the map has
+		of = *arg.keysOf // as many as the map's keys
 	}
 	return Expression(expr.Method(of.plain, "size"), Number)
 }
@@ -48,7 +48,7 @@ func contains(c *callOf) Value {
 	return Expression(expr.Cond(isOf(of.plain, isString), inText.plain, inList.plain), Boolean)
 }
 
-// elements makes sure that all elements of a list are of a kind.
+// elements requires all elements of a list to be of a kind.
 func (c *callOf) elements(i int, k kinds) Value {
 	list := c.args[i]
 	elem := list.Elements()
@@ -80,7 +80,7 @@ func join(c *callOf) Value {
 	return Expression(expr.Method(c.elements(1, isString).plain, "join", c.args[0].plain), Text)
 }
 
-// keys are those of a map, sorted.
+// keys returns the sorted keys of a map.
 func keys(c *callOf) Value {
 	of := c.args[0]
 	k := c.fresh("keys")
@@ -91,7 +91,7 @@ func keys(c *callOf) Value {
 	return v
 }
 
-// mapList keeps what becomes null.
+// mapList keeps nulls.
 func mapList(c *callOf) Value {
 	nulls := false
 	if len(c.refs) != 1 {
@@ -123,7 +123,7 @@ func extreme(name string) func(*callOf) Value {
 	}
 }
 
-// ordered is a list of nothing but strings, or nothing but numbers.
+// ordered is a list of only strings or only numbers.
 func (c *callOf) ordered(i int) Value {
 	elem := c.args[i].Elements()
 	if elem.is(isNumber) || elem.is(isString) {
@@ -132,7 +132,7 @@ func (c *callOf) ordered(i int) Value {
 	panic(unsupported(c.name, reasonUnknownType, "its elements have to be texts, or numbers"))
 }
 
-// extremeBy is the first of the elements for which an expression is the largest or the smallest.
+// extremeBy is the first element with the largest or smallest key.
 func extremeBy(name string) func(*callOf) Value {
 	return func(c *callOf) Value {
 		list := c.args[0]
@@ -153,8 +153,7 @@ func sortBy(c *callOf) Value {
 	})
 }
 
-// keyed translates the &expression that elements are ordered by, which has to be a string or a number in
-// each.
+// keyed translates the &expression that orders elements; it has to be a string or a number for each.
 func (c *callOf) keyed(list Value, use func(bound string, key Value) Value) Value {
 	if len(c.refs) != 1 {
 		panic(unsupported(c.name, reasonFails, "its second argument is an &expression"))
@@ -164,10 +163,10 @@ func (c *callOf) keyed(list Value, use func(bound string, key Value) Value) Valu
 		if !key.typ.is(isNumber) && !key.typ.is(isString) {
 			panic(unsupported(c.name, reasonUnknownType, "the key has to be a text, or a number"))
 		}
-		if key.has != nil { // it is not asked of a list of one element
+		if key.has != nil { // it is not evaluated for a list of one element
 			panic(unsupported(c.name, "the key may be absent", "give it a default"))
 		}
-		if key.mayHaveFraction() { // CEL orders no integers among doubles
+		if key.mayHaveFraction() { // CEL cannot order mixed integers and doubles
 			key.plain = fraction(key)
 		}
 		return use(bound, key)
@@ -180,7 +179,7 @@ func sortList(c *callOf) Value {
 		return list // keys are sorted
 	}
 	of := list.plain
-	if elem := list.Elements(); elem.is(isNumber) && !elem.whole { // CEL sorts no integers among doubles
+	if elem := list.Elements(); elem.is(isNumber) && !elem.whole { // CEL cannot sort mixed integers and doubles
 		name := c.fresh(list.name)
 		of = expr.Macro(of, "map", name, fraction(list.element(name)))
 	}
@@ -209,7 +208,7 @@ func merge(c *callOf) Value {
 	return v
 }
 
-// entryOf is an entry of a map, the type of which is not known to CEL if it is that of a literal.
+// entryOf is a map entry. CEL must not infer its type from a literal.
 func entryOf(of, key expr.Expr) expr.Expr {
 	if expr.KindOf(of) == expr.MapKind {
 		of = expr.Call("dyn", of)
@@ -260,7 +259,7 @@ func toArray(c *callOf) Value {
 		return Constant([]any{nil})
 	case arg.typ.is(isList) && arg.has == nil:
 		return arg
-	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // else it fails
+	case arg.typ.is(isList) && expr.Same(arg.strict, arg.has): // other values fail
 		return arg.Required()
 	case !arg.typ.can(isList) && arg.has == nil:
 		return Expression(expr.List(arg.plain), ListOf(arg.typ))
@@ -268,8 +267,8 @@ func toArray(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// toNumber of what is not a number is null. Other forms of numbers than decimal ones are left out. Infinite
-// ones, and what is none by its name, make the rule fail, since JSON does not have them.
+// toNumber returns null for values that are not numbers. Only decimal numbers are supported. NaN and infinite
+// numbers make the rule fail, since JSON does not have them.
 func toNumber(c *callOf) Value {
 	arg := c.args[0]
 	if value, ok := arg.Literal(); ok {
@@ -293,7 +292,7 @@ func toNumber(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// decimal is the form of numbers that a double can hold.
+// decimal matches the numbers that fit a double.
 const decimal = `^[-+]?([0-9](_?[0-9]){0,199}([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]{1,2})?$`
 
 func toString(c *callOf) Value {
@@ -334,7 +333,7 @@ func labelMatch(c *callOf) Value {
 	return Expression(expr.Macro(a.plain, "all", k, holds), Boolean)
 }
 
-// lookup of what is not there is null.
+// lookup returns null for a missing key.
 func lookup(c *callOf) Value {
 	of, key := c.args[0], c.args[1]
 	c.covered = key.has == nil
@@ -350,7 +349,7 @@ func lookup(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// items are objects of two fields, for each key of a map or each index of a list.
+// items returns an object of two fields for each map key or list index.
 func items(c *callOf) Value {
 	keyName := c.constant(1)
 	valueName := c.constant(2)
@@ -383,7 +382,7 @@ func items(c *callOf) Value {
 	panic(unsupported(c.name, reasonUnknownType, ""))
 }
 
-// objectFromLists pairs keys, of which the last of equal ones wins, with values.
+// objectFromLists pairs keys and values; the last of equal keys wins.
 func objectFromLists(c *callOf) Value {
 	names, values := c.args[0], c.args[1]
 	if names.keysOf == nil {
@@ -399,7 +398,7 @@ func objectFromLists(c *callOf) Value {
 		Type{kinds: isMap, elem: &elem})
 }
 
-// number is an operand of an arithmetic function, which may be no quantity and no duration.
+// number is an operand of an arithmetic function; quantities and durations are unsupported.
 func (c *callOf) number(i int) Value {
 	arg := c.args[i]
 	switch {
@@ -413,7 +412,7 @@ func (c *callOf) number(i int) Value {
 	panic(unsupported(c.name, reasonUnknownType, "use to_number"))
 }
 
-// quantities is the error of a function of them.
+// quantities is the error for quantities and durations as operands.
 func (c *callOf) quantities() Failure {
 	return unsupported(c.name+" of quantities", "CEL cannot write what comes of it, such as 1536Mi", "compare it with quantity(a).add(quantity(b)), or write it as a number, with asInteger()")
 }
@@ -441,10 +440,10 @@ func fraction(v Value) expr.Expr {
 	return expr.Call("double", v.plain)
 }
 
-// isWhole reports whether a number never has a fraction.
+// isWhole reports whether a number is always an integer.
 func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.Integer }
 
-// mayHaveFraction reports whether the value is a number that is not known to be whole.
+// mayHaveFraction reports whether the value is a number that may not be an integer.
 func (v Value) mayHaveFraction() bool {
 	return v.typ.can(isNumber) && v.typ.kinds != isString|isNumber && !isWhole(v)
 }
@@ -465,7 +464,7 @@ func arithmetic(op string) func(*callOf) Value {
 		switch {
 		case op == "%" && !wholes:
 			panic(unsupported(c.name, reasonFraction, "use it with whole numbers of built-in kinds"))
-		case op == "/" && wholes: // which is never infinite
+		case op == "/" && wholes: // never infinite
 			return Expression(expr.Binary(op, fraction(a), fraction(b)), Number)
 		case !wholes:
 			return c.finite(expr.Binary(op, fraction(a), fraction(b)))
@@ -474,8 +473,8 @@ func arithmetic(op string) func(*callOf) Value {
 	}
 }
 
-// finite is the result of a calculation with doubles. Kyverno's rule fails where it is out of range, and an
-// object with an infinite one would be denied.
+// finite checks the result of a double calculation. Kyverno's rule fails if it is out of range, and an
+// infinite value would deny the request.
 func (c *callOf) finite(result expr.Expr) Value {
 	if c.Language() != MutatingPolicy {
 		panic(unsupported(c.name, reasonFraction, "write a MutatingPolicy, which can tell an infinite result, or use whole numbers of built-in kinds"))
@@ -486,7 +485,7 @@ func (c *callOf) finite(result expr.Expr) Value {
 
 func absolute(c *callOf) Value {
 	x := c.args[0].plain
-	if !isWhole(c.args[0]) { // there is no positive of the smallest integer
+	if !isWhole(c.args[0]) { // the smallest integer has no absolute value
 		x = fraction(c.args[0])
 	}
 	return Expression(expr.Cond(expr.Binary("<", x, expr.Int(0)), expr.Minus(x), x),
@@ -495,7 +494,7 @@ func absolute(c *callOf) Value {
 
 func rounded(name string) func(*callOf) Value {
 	return func(c *callOf) Value {
-		// -0.0, and 1e+20, among others
+		// -0.0 and 1e+20, among others
 		return Expression(expr.Typed(expr.Call(name, fraction(c.args[0])), expr.Double), Number)
 	}
 }
@@ -540,8 +539,8 @@ func average(c *callOf) Value {
 	return c.finite(total)
 }
 
-// The form of times that servers write, and of durations. CEL fails for a day that is in no calendar, and for
-// more than 292 years: 16 parts with two of hours among them are less.
+// Times as servers write them, and durations. CEL fails for invalid dates and for more than 292 years: 16
+// parts, at most two of them hours, are less.
 const (
 	utcTime = `^([1-9][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|` +
 		`([1-9][0-9](0[48]|[2468][048]|[13579][26])|2000)-02-29)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$`
@@ -549,7 +548,7 @@ const (
 	threeHours   = `h.*h.*h`
 )
 
-// time is an argument that is a time.
+// time is a time argument.
 func (c *callOf) time(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {
@@ -568,7 +567,7 @@ func (c *callOf) duration(i int) expr.Expr {
 }
 
 func timeAdd(c *callOf) Value {
-	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is none
+	if _, ok := expr.StringOf(c.args[0].plain); !ok { // the year 10000 is invalid
 		c.has = allOrNil(c.has, expr.Binary("<", c.args[0].plain, expr.String("97")))
 	}
 	return Expression(expr.Call("string", expr.Binary("+", c.time(0), c.duration(1))), Text)

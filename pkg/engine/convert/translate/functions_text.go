@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ask is a method of a string with a string that is a condition.
+// ask is a boolean string method with a string argument.
 func ask(name string) func(*callOf) Value {
 	return plainly(Boolean, func(_ *callOf, a ...expr.Expr) expr.Expr { return expr.Method(a[0], name, a[1]) })
 }
@@ -41,7 +41,7 @@ func replace(c *callOf) Value {
 	return Expression(expr.Method(c.args[0].plain, "replace", more...), Text)
 }
 
-// trim cuts the characters of a constant off both ends.
+// trim removes a constant's characters from both ends.
 func trim(c *callOf) Value {
 	cutset := c.constant(1)
 	if cutset == "" {
@@ -80,8 +80,8 @@ func toBoolean(c *callOf) Value {
 	return v
 }
 
-// base64Text is the form of what is ASCII when it is decoded: string() fails for bytes that are not UTF-8,
-// and the request would be denied.
+// base64Text matches encoded ASCII: string() fails for bytes that are not UTF-8, which would deny the
+// request.
 const base64Text = `^([A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/])*` +
 	`([A-Za-f][AQgw]==|[A-Za-f][A-HQ-Xg-nw-z0-3][AEIMQUYcgkosw048]=)?$`
 
@@ -91,7 +91,6 @@ func base64Decode(c *callOf) Value {
 	return Expression(expr.Call("string", expr.Call("base64.decode", c.args[0].plain)), Text)
 }
 
-// expression is a constant regular expression.
 func (c *callOf) expression(i int) string {
 	text := c.constant(i)
 	if _, err := syntax.Parse(text, syntax.Perl); err != nil {
@@ -104,7 +103,7 @@ func regexMatch(c *callOf) Value {
 	return Expression(expr.Method(textOf(c.args[1]), "matches", expr.String(c.expression(0))), Boolean)
 }
 
-// textOf is a scalar as a string.
+// textOf formats a scalar as a string.
 func textOf(v Value) expr.Expr {
 	if v.typ.is(isString) {
 		return v.plain
@@ -116,7 +115,7 @@ func patternMatch(c *callOf) Value {
 	return Expression(Wildcard(textOf(c.args[1]), c.constant(0)), Boolean)
 }
 
-// Wildcard is whether a string matches a pattern with * and ?.
+// Wildcard is the condition that a string matches a pattern with * and ?.
 func Wildcard(text expr.Expr, pattern string) expr.Expr {
 	inner := strings.Trim(pattern, "*")
 	front, back := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
@@ -137,21 +136,21 @@ func Wildcard(text expr.Expr, pattern string) expr.Expr {
 	return expr.Method(text, "startsWith", expr.String(inner))
 }
 
-// characters are what stands in an expression for those of a pattern that have a meaning in it; in brackets
-// most read better.
+// characters replaces a pattern's characters that are special in a regular expression; brackets are the most
+// readable escape.
 //
 //nolint:gochecknoglobals // immutable
 var characters = strings.NewReplacer("*", ".*", "?", ".", ".", "[.]", "+", "[+]", "(", "[(]",
 	")", "[)]", "[", "[[]", "]", "[]]",
 	"{", "[{]", "}", "[}]", "|", "[|]", "$", "[$]", "^", `\^`, `\`, `\\`)
 
-// RegularExpression matches what a pattern matches.
+// RegularExpression returns the regular expression of a wildcard pattern.
 func RegularExpression(pattern string) string { return characters.Replace(pattern) }
 
 var comparator = regexp.MustCompile(`^(==|=|!=|!|>=|<=|>|<|)([0-9].*)$`)
 
-// semverCompare translates ranges of comparisons, such as ">=1.2.0 <2.0.0 || 3.0.0". What is not a version
-// counts as 0.0.0.
+// semverCompare translates version ranges, such as ">=1.2.0 <2.0.0 || 3.0.0". An invalid version counts as
+// 0.0.0.
 func semverCompare(c *callOf) Value {
 	text := c.constant(1)
 	if _, err := semver.ParseRange(text); err != nil {

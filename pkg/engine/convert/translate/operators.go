@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// compare translates an operator, which is false for a key that is null.
+// compare translates an operator; it is false for a null key.
 func (c *condition) compare(key, value Value) expr.Expr {
 	fixed, constant := value.Literal()
 	if literal, ok := key.Literal(); ok && constant {
@@ -28,14 +28,14 @@ func (c *condition) compare(key, value Value) expr.Expr {
 	if m := key.missing; constant && m != nil && m.of != nil {
 		holds := func(replaced any) bool { return c.operator.Holds(nil, replaced, fixed) }
 		switch {
-		case !holds(m.value) && !slices.ContainsFunc(m.also, holds): // so that it need not be replaced
+		case !holds(m.value) && !slices.ContainsFunc(m.also, holds): // no default is necessary
 			return c.compare(m.of.forgiving(), value)
 		case m.also == nil:
 			return expr.Or(expr.Not(m.unless), c.compare(m.of.certain(), value))
 		}
 	}
 	if constant && key.missing != nil && key.missing.also == nil && fixed == key.missing.value {
-		switch c.operator { // what it is else is of another type
+		switch c.operator { // other types than the operator's
 		case match.Equal, match.Equals:
 			return expr.Not(key.missing.unless)
 		case match.NotEqual, match.NotEquals:
@@ -57,13 +57,13 @@ func (c *condition) compare(key, value Value) expr.Expr {
 	return c.related(key, value)
 }
 
-// asText is a literal of a policy as an operator reads it: as a string, a number, a duration, a quantity.
+// asText is a policy literal as an operator parses it: a string, a number, a duration, a quantity.
 type asText struct {
 	text     string
 	duration bool // such as 1h
 	quantity bool // such as 2Gi, or 5
 	number   *float64
-	seconds  *float64 // of what may be compared with durations
+	seconds  *float64 // for comparison with durations
 }
 
 func parse(text string) asText {
@@ -85,14 +85,14 @@ func numberOf(n float64) expr.Expr {
 	return expr.Float(n)
 }
 
-// form is a condition for values of some kinds; total ones are no error for other values.
+// form is a condition for values of some kinds; a total form does not fail for other values.
 type form struct {
 	of    kinds
 	total bool
 	holds func(plain expr.Expr) expr.Expr
 }
 
-// dispatch asks a value in the form that is for its kind; of another kind, the condition is false.
+// dispatch selects the form for the key's kind; for other kinds the condition is false.
 func dispatch(key Value, forms ...form) expr.Expr {
 	possible := slices.DeleteFunc(slices.Clone(forms), func(f form) bool { return !key.typ.can(f.of) })
 	if len(possible) == 0 {
@@ -112,7 +112,7 @@ func dispatch(key Value, forms ...form) expr.Expr {
 	return expr.And(key.has, expr.Or(out...))
 }
 
-// related translates an operator that relates a key with one value: == or an order.
+// related translates an operator that relates a key to one value: == or an order.
 func (c *condition) related(key, value Value) expr.Expr {
 	op, onlyDurations := relationOf(c.operator)
 	literal, ok := value.Literal()
@@ -155,8 +155,8 @@ func (c *condition) related(key, value Value) expr.Expr {
 	})...)
 }
 
-// relates compares a string with an amount of a policy: as durations, quantities, numbers or versions, and as
-// a pattern. A sure one is a quantity.
+// relates compares a string with a policy's amount: as durations, quantities, numbers or versions, and as a
+// pattern. sure means that it is a quantity.
 func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) expr.Expr {
 	exact, none := op == "==", expr.Bool(false)
 	isQuantity := want.quantity && want.text != "" && !onlyDurations
@@ -170,7 +170,7 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	switch {
 	case onlyDurations && want.seconds == nil:
 		return none
-	case onlyDurations: // where 0 is one too
+	case onlyDurations: // where 0 is a duration too
 		return expr.Or(duration,
 			expr.And(expr.Equal(e, expr.String("0")), expr.Bool(holdsFor(op, 0, *want.seconds))))
 	case isQuantity && want.duration:
@@ -191,9 +191,8 @@ func (want *asText) relates(e expr.Expr, op string, onlyDurations, sure bool) ex
 	return expr.Or(duration, want.secondsIs(e, op))
 }
 
-// secondsIs compares a string that is a number with a duration of a policy: Kyverno takes its whole seconds,
-// and for those of an infinite one 0 or -1. Other numbers that overflow, and durations that are not positive,
-// are left out.
+// secondsIs compares a numeric string with a policy's duration: Kyverno truncates to seconds, and uses 0 or
+// -1 for an infinite number. Other overflowing numbers and durations that are not positive are unsupported.
 func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
 	if want.seconds == nil || *want.seconds <= 0 {
 		return expr.Bool(false)
@@ -210,7 +209,7 @@ func (want *asText) secondsIs(e expr.Expr, op string) expr.Expr {
 		expr.And(expr.Method(e, "matches", expr.String(decimal)), expr.Binary("<", number, expr.Float(bound)), expr.Binary(">=", number, expr.Float(-most))))
 }
 
-// quantityIs compares a string that is a quantity, which it is asked for first unless that is sure.
+// quantityIs compares a quantity string, after checking that it is a quantity unless sure.
 func quantityIs(e expr.Expr, op, text string, sure bool) expr.Expr {
 	order := ordered
 	if op == "==" || op == "!=" {
@@ -223,12 +222,12 @@ func quantityIs(e expr.Expr, op, text string, sure bool) expr.Expr {
 	return expr.And(expr.Call("isQuantity", e), holds)
 }
 
-// isDuration asks whether a string is a duration; 0 is none beside other amounts.
+// isDuration checks that a string is a duration; 0 is not a duration next to other amounts.
 func isDuration(e expr.Expr) expr.Expr {
 	return expr.And(expr.Method(e, "matches", expr.String(durationText)), expr.Not(expr.Method(e, "matches", expr.String(threeHours))))
 }
 
-// durationIs compares a string that is a duration with a number of seconds.
+// durationIs compares a duration string with a number of seconds.
 func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 	text := time.Duration(seconds * float64(time.Second)).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -241,7 +240,7 @@ func durationIs(e expr.Expr, op string, seconds float64) expr.Expr {
 		expr.Binary(op, expr.Call("duration", e), expr.Call("duration", expr.String(text))))
 }
 
-// asPattern compares a string with a wildcard pattern, which no quantity matches.
+// asPattern compares a string with a wildcard pattern, which never matches a quantity.
 func asPattern(e expr.Expr, pattern string) expr.Expr {
 	holds := Wildcard(e, pattern)
 	if !selector.HasWildcard(pattern) ||
@@ -251,17 +250,16 @@ func asPattern(e expr.Expr, pattern string) expr.Expr {
 	return expr.And(holds, expr.Not(expr.Call("isQuantity", e)))
 }
 
-// ordered compares two quantities or two versions.
+// ordered compares two quantities or versions.
 func ordered(op string, a, b expr.Expr) expr.Expr {
 	return expr.Binary(op, expr.Method(a, "compareTo", b), expr.Int(0))
 }
 
-// holdsFor reports whether a comparison of two numbers holds.
 func holdsFor(op string, a, b float64) bool {
 	return map[string]bool{">": a > b, ">=": a >= b, "<": a < b, "<=": a <= b}[op]
 }
 
-// relationOf is how CEL writes an operator.
+// relationOf is the CEL form of an operator.
 func relationOf(o match.Operator) (op string, onlyDurations bool) {
 	name, onlyDurations := strings.CutPrefix(string(o), "Duration")
 	op = map[string]string{
@@ -271,7 +269,7 @@ func relationOf(o match.Operator) (op string, onlyDurations bool) {
 	return cmp.Or(op, "=="), onlyDurations
 }
 
-// relatedValues compares two values that are both known only when the policy is evaluated.
+// relatedValues compares two values that are known only at evaluation.
 func (c *condition) relatedValues(op string, onlyDurations bool, key, value Value) expr.Expr {
 	switch {
 	case op == "==":
@@ -289,7 +287,7 @@ func (c *condition) relatedValues(op string, onlyDurations bool, key, value Valu
 		reasonDynamic, "compare with a constant"))
 }
 
-// member translates the In family.
+// member translates the In operators.
 func (c *condition) member(key, value Value) expr.Expr {
 	literal, ok := value.Literal()
 	if !ok {
@@ -324,9 +322,9 @@ func (c *condition) member(key, value Value) expr.Expr {
 	return c.memberOfScalar(key, m)
 }
 
-// memberOfAny translates the operators for a key of which nothing is known: it is asked what it is. A map is
-// no member, also in a list; where members are patterns, which may match its text in Kyverno, a list that is
-// not one of scalars is taken for none.
+// memberOfAny translates the operators for a key of unknown type, which is checked at evaluation. A map is
+// never a member, even in a list; with pattern members, which may match a list's JSON in Kyverno, a list must
+// have only scalars.
 func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 	holds := within(c.Scope, key.name, func(name string) expr.Expr { // so that it is written once
 		v := expr.Name(name)
@@ -343,7 +341,7 @@ func (c *condition) memberOfAny(key Value, m members) expr.Expr {
 	return expr.And(key.has, holds)
 }
 
-// members are what a value of a policy has as members.
+// members are the members of a policy value.
 type members struct {
 	operator             match.Operator
 	all                  []string
@@ -370,7 +368,7 @@ func negative(o match.Operator) bool {
 	return o == match.NotIn || o == match.AnyNotIn || o == match.AllNotIn
 }
 
-// among is whether a value is one of the members; wildcards count unless old is set.
+// among is the condition that a value is one of the members; wildcards count unless old is set.
 func (m members) among(v Value, old bool) expr.Expr {
 	var exact []expr.Expr
 	var out []expr.Expr
@@ -397,7 +395,7 @@ func (m members) among(v Value, old bool) expr.Expr {
 	return expr.Or(out...)
 }
 
-// memberLiteral is a member as a literal of the type of a value; none where no value has this string.
+// memberLiteral is a member as a literal of the value's type; ok is false if no such value exists.
 func memberLiteral(v Value, member string) (expr.Expr, bool) {
 	switch {
 	case v.typ.is(isNumber):
@@ -413,8 +411,8 @@ func memberLiteral(v Value, member string) (expr.Expr, bool) {
 	return expr.String(member), true
 }
 
-// holdsFor is whether a single value is found. A value of the policy that has no members satisfies neither
-// an operator nor its negation.
+// holdsFor is the condition that a single value is found. A policy value without members satisfies neither an
+// operator nor its negation.
 func (m members) holdsFor(v Value) (holds expr.Expr, valid bool) {
 	switch {
 	case m.listed:
@@ -447,12 +445,12 @@ func (c *condition) memberOfScalar(key Value, m members) expr.Expr {
 	}
 	if key.typ.is(isString) && m.listed && negative(c.operator) && len(m.all) > 0 &&
 		!selector.HasWildcard(m.all[0]) && key.opt != nil {
-		return holds(key.Or(expr.String(m.all[0]))) // which is one of them
+		return holds(key.Or(expr.String(m.all[0]))) // the default is a member
 	}
 	return key.test(key.typ.kinds, holds)
 }
 
-// memberOfList translates the operators for several keys.
+// memberOfList translates the operators for a list of keys.
 func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	old := c.operator == match.In || c.operator == match.NotIn
 	found := func(item Value) expr.Expr {
@@ -490,7 +488,7 @@ func (c *condition) memberOfList(key Value, m members) expr.Expr {
 	return c.membersOf(key, found, missing)
 }
 
-// membersOf asks the elements of a list whether they are found, as the operator wants it.
+// membersOf applies the operator's condition to the elements of a list.
 func (c *condition) membersOf(key Value, found, missing func(Value) expr.Expr) expr.Expr {
 	switch c.operator {
 	case match.AnyIn:
@@ -503,7 +501,7 @@ func (c *condition) membersOf(key Value, found, missing func(Value) expr.Expr) e
 	return expr.And(key.has, expr.Not(c.exists(key, found)))
 }
 
-// isField is the condition that an object has a field, which is asked for in the list of its keys.
+// isField is the condition that an object has a field, if the policy searches the list of its keys.
 func (c *condition) isField(key, value Value) (holds expr.Expr, ok bool) {
 	literal, _ := key.Literal()
 	name, isText := literal.(string)
@@ -518,7 +516,7 @@ func (c *condition) isField(key, value Value) (holds expr.Expr, ok bool) {
 	return expr.Not(has), true
 }
 
-// memberOfValue compares with a list, or the keys of a map, that is known only when the policy is evaluated.
+// memberOfValue searches a list, or the keys of a map, that is known only at evaluation.
 func (c *condition) memberOfValue(key, value Value) expr.Expr {
 	construct := "the operator " + string(c.operator)
 	if holds, ok := c.isField(key, value); ok {

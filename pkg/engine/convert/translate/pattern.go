@@ -14,9 +14,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Pattern translates a pattern of a scalar, or of each element of a list, as anchors hold them: wildcards,
-// `|`, `&`, `!`, comparisons and ranges of numbers, quantities and durations. It is false where there is no
-// value. Scalars of other types are taken as text, on both sides, as the anchors of mutate rules do.
+// Pattern translates an anchor's pattern for a scalar or for each element of a list: wildcards, `|`, `&`,
+// `!`, comparisons and ranges of numbers, quantities and durations. It is false without a value. Other
+// scalars are compared as strings, as in the anchors of mutate rules.
 func (s *Scope) Pattern(v Value, want any) expr.Expr {
 	text, ok := pattern.Text(want)
 	if !ok {
@@ -25,13 +25,13 @@ func (s *Scope) Pattern(v Value, want any) expr.Expr {
 	if v.typ.is(isList) {
 		return expr.And(v.has, s.every(v, func(item Value) expr.Expr { return scalarPattern(item, text) }))
 	}
-	if v.typ.kinds == 0 { // it may be a scalar, or a list of them
+	if v.typ.kinds == 0 { // it may be a scalar or a list of scalars
 		panic(unsupported("a pattern", reasonUnknownType, ""))
 	}
 	return scalarPattern(v, text)
 }
 
-// scalarPattern is the condition that a scalar, if it is there, matches a pattern.
+// scalarPattern is the condition that a scalar, if present, matches a pattern.
 func scalarPattern(v Value, text string) expr.Expr {
 	return v.test(v.typ.kinds, func(e expr.Expr) expr.Expr { return alternatives(Expression(e, v.typ), text) })
 }
@@ -55,8 +55,8 @@ func alternatives(v Value, text string) expr.Expr {
 	return expr.Or(alternatives...)
 }
 
-// equalsPattern is the condition that a string is the pattern itself, which matches; nil where that goes
-// without saying, or cannot be.
+// equalsPattern is the condition that a string equals the pattern itself, which matches; nil if redundant or
+// impossible.
 func equalsPattern(v Value, text string) expr.Expr {
 	_, _, _, isRange := pattern.ParseRange(text)
 	if !v.typ.can(isString) || v.typ.quantity || !isRange && !strings.ContainsAny(text, "|<>") {
@@ -68,7 +68,7 @@ func equalsPattern(v Value, text string) expr.Expr {
 	return expr.Equal(textOf(v), expr.String(text))
 }
 
-// compared tries durations, then quantities, then text; the first that agrees decides.
+// compared compares as durations, quantities and strings; it holds if one of the comparisons does.
 func compared(v Value, op, text string) expr.Expr {
 	relation := map[string]string{"": "==", "!": "!="}[op]
 	if relation == "" {
@@ -78,7 +78,7 @@ func compared(v Value, op, text string) expr.Expr {
 	isDurationText := err == nil
 	q, err := jmespath.ParseQuantity(text)
 	isQuantity := err == nil
-	if v.typ.quantity && isQuantity && op != "" && op != "!" { // which a server writes as text
+	if v.typ.quantity && isQuantity && op != "" && op != "!" { // a server writes quantities as strings
 		return quantityIs(expr.Call("string", v.plain), op, text, true)
 	}
 	if v.typ.is(isBool) {
@@ -106,7 +106,7 @@ func compared(v Value, op, text string) expr.Expr {
 		return numberPattern(v, op, relation, q, text)
 	case v.typ.is(isNumber) && (op == "" || op == "!"):
 		return expr.Bool(op == "!")
-	case v.typ.is(isNumber): // of which only 0 is a duration
+	case v.typ.is(isNumber): // only 0 is also a duration
 		return expr.And(expr.Equal(v.plain, expr.Int(0)), expr.Bool(holdsFor(op, 0, d.Seconds())))
 	}
 	var out []expr.Expr
@@ -125,7 +125,7 @@ func compared(v Value, op, text string) expr.Expr {
 	return expr.Or(out...)
 }
 
-// boolPattern compares true and false as text.
+// boolPattern compares true and false as strings.
 func boolPattern(v Value, op, text string) expr.Expr {
 	if op != "" && op != "!" {
 		return expr.Bool(false)
@@ -137,10 +137,10 @@ func boolPattern(v Value, op, text string) expr.Expr {
 	return asCondition(expr.Cond(asCondition(v.plain), expr.Bool(yes), expr.Bool(no)))
 }
 
-// numberPattern compares a number with a quantity that can be written as one.
+// numberPattern compares a number with a quantity in plain notation.
 func numberPattern(v Value, op, relation string, q resource.Quantity, text string) expr.Expr {
 	n := q.AsApproximateFloat64()
-	// the text may differ although the amounts agree
+	// equal amounts may be written differently
 	if op == "!" && strconv.FormatFloat(n, 'f', -1, 64) != text {
 		return expr.Bool(true)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// project translates [*], .*, [?...] and [], and what is done with each element behind them.
+// project translates [*], .*, [?...] and [], and the rest of the expression for each element.
 func (s *Scope) project(ast gojmespath.ASTNode, on *Value) Value {
 	if ast.NodeType == gojmespath.ASTSlice {
 		return s.slice(ast, on)
@@ -39,15 +39,15 @@ func (s *Scope) lenientOn(ast gojmespath.ASTNode, on Value) Value {
 	return s.eval(ast, &on).forgiving()
 }
 
-// swallowed is a value that is null where it fails.
+// swallowed replaces failure by null.
 func swallowed(v Value) Value {
 	v.has = allOrNil(v.lenient, v.has)
 	v.strict, v.lenient = nil, nil
 	return v
 }
 
-// asList is a value that is null unless it is a list: CEL has no macros of anything else, so that one without
-// a type is asked what it is.
+// asList is null unless the value is a list: CEL's macros fail on other types, so a value of unknown type is
+// checked.
 func asList(v Value) Value {
 	if v.typ.can(isList) {
 		return v.needs(isList)
@@ -57,7 +57,7 @@ func asList(v Value) Value {
 	return n
 }
 
-// projected is a list that is made of another.
+// projected is a list derived from another.
 func projected(p projection) Value {
 	v := Value{typ: ListOf(p.item.typ), each: &p, has: p.list.has, name: p.list.name}
 	if p.flat {
@@ -79,7 +79,7 @@ func projected(p projection) Value {
 	return v
 }
 
-// of is what is made of a list.
+// of is the derived list.
 func (p *projection) of(list expr.Expr) expr.Expr {
 	where := p.where
 	if !p.flat {
@@ -97,7 +97,7 @@ func (p *projection) of(list expr.Expr) expr.Expr {
 	return list
 }
 
-// mapped is the list of what becomes of each element; those that become null are left out.
+// mapped maps each element of a list; null results are left out.
 func (s *Scope) mapped(list Value, become func(element Value) Value) Value {
 	list = asList(list)
 	if list.isNever() {
@@ -125,7 +125,7 @@ func (s *Scope) filter(condition gojmespath.ASTNode, list Value) Value {
 	})
 }
 
-// values are those of a map, in the order of its keys.
+// values are the values of a map, ordered by key.
 func (s *Scope) values(m Value) Value {
 	if !m.typ.can(isMap) || m.isNever() {
 		return asList(null())
@@ -148,7 +148,7 @@ func (s *Scope) valuesOf(m Value) Value {
 	})
 }
 
-// flatten joins the lists in a list; what is not a list stays.
+// flatten joins the lists in a list; other elements stay.
 func (s *Scope) flatten(list Value) Value {
 	list = asList(list)
 	switch elem := list.Elements(); {
@@ -170,7 +170,7 @@ func (s *Scope) flatten(list Value) Value {
 		return within(s, list.name, func(name string) Value {
 			return projected(projection{list: list, bound: name, item: Expression(expr.Name(name), elem), flat: true})
 		})
-	case elem.can(isList) && list.each != nil: // of which nothing is known
+	case elem.can(isList) && list.each != nil: // the elements have unknown types
 		v := list
 		v.plain, v.typ, v.each, v.opt = expr.Flattened(list.plain), ListOf(elem.element()), nil, nil
 		return v
@@ -178,7 +178,7 @@ func (s *Scope) flatten(list Value) Value {
 	return list
 }
 
-// concat joins lists that an expression lists: [a, b][].
+// concat joins the lists of a list literal: [a, b][].
 func (s *Scope) concat(list Value) Value {
 	var sum expr.Expr
 	elem := Type{}
@@ -255,12 +255,12 @@ func (s *Scope) slice(ast gojmespath.ASTNode, on *Value) Value {
 	return list
 }
 
-// exists is the condition that an element meets a condition.
+// exists is the condition that an element meets a test.
 func (s *Scope) exists(list Value, test func(item Value) expr.Expr) expr.Expr {
 	return s.quantified(list, "exists", test)
 }
 
-// every is the condition that all elements meet a condition; an absent list counts as empty.
+// every is the condition that all elements meet a test; an absent list counts as empty.
 func (s *Scope) every(list Value, test func(item Value) expr.Expr) expr.Expr {
 	return s.quantified(list, "all", test)
 }
@@ -277,7 +277,7 @@ func (s *Scope) quantified(list Value, macro string, test func(item Value) expr.
 	})
 }
 
-// quantifier is of.macro(name, holds); x in list where that says the same.
+// quantifier is of.macro(name, holds), or x in list if equivalent.
 func quantifier(of expr.Expr, macro, name string, holds expr.Expr) expr.Expr {
 	of = expr.Range(of)
 	if value, ok := expr.BoolOf(holds); ok {

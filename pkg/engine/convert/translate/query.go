@@ -15,7 +15,7 @@ import (
 // Query translates a JMESPath expression.
 func (s *Scope) Query(text string) Value { return s.eval(must(jmespath.Parse(text)), nil) }
 
-// eval translates a node that is evaluated on a value; nil stands for the context itself.
+// eval translates a node in the context of a value; nil is the whole context.
 func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
 	s.depth++
 	defer func() { s.depth-- }()
@@ -24,8 +24,8 @@ func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// spend counts what a value is written with: a value that is used twice is written twice, so that it can
-// double with each step of a short expression.
+// spend limits the size of all values: a value that is used twice is written twice, so that a short
+// expression can grow exponentially.
 func (s *Scope) spend(v Value) {
 	for _, e := range []expr.Expr{v.plain, v.has, v.opt, v.strict, v.lenient} {
 		*s.size += expr.Size(e, maxSize)
@@ -73,8 +73,8 @@ func (s *Scope) node(ast gojmespath.ASTNode, on *Value) Value {
 	return s.project(ast, on)
 }
 
-// argument translates a node on a value. Where only its length is asked for, an empty string as its default,
-// which people also write for lists, is as good as an empty list.
+// argument translates an argument. If only its length matters, a default of an empty string, which people
+// also use for lists, equals an empty list.
 func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value {
 	if !ofLength || ast.NodeType != gojmespath.ASTOrExpression || ast.Children[1].Value != "" {
 		return s.eval(ast, on)
@@ -88,7 +88,7 @@ func (s *Scope) argument(ast gojmespath.ASTNode, on *Value, ofLength bool) Value
 	return v
 }
 
-// isLength reports whether a node is the length of what it is evaluated on.
+// isLength reports whether a node is the length of its context.
 func isLength(ast gojmespath.ASTNode) bool {
 	return ast.NodeType == gojmespath.ASTFunctionExpression && ast.Value == "length" && len(ast.Children) == 1 &&
 		ast.Children[0].NodeType == gojmespath.ASTCurrentNode
@@ -98,18 +98,18 @@ func (s *Scope) child(ast gojmespath.ASTNode, i int, on *Value) Value {
 	return s.eval(ast.Children[i], on)
 }
 
-// lenient translates a child for which a missing key is as good as null.
+// lenient translates a child that treats a missing key as null.
 func (s *Scope) lenient(ast gojmespath.ASTNode, i int, on *Value) Value {
 	return s.child(ast, i, on).forgiving()
 }
 
-// sure translates a node on a value, without which the node is not evaluated.
+// sure translates a node that is evaluated only if the value exists.
 func (s *Scope) sure(ast gojmespath.ASTNode, on *Value) Value {
 	switch ast.NodeType {
 	case gojmespath.ASTField, gojmespath.ASTIndex, gojmespath.ASTCurrentNode, gojmespath.ASTIdentity,
 		gojmespath.ASTSubexpression,
 		gojmespath.ASTIndexExpression:
-		return s.eval(ast, on) // which sees to it
+		return s.eval(ast, on) // it handles absence itself
 	}
 	switch ast.NodeType {
 	case gojmespath.ASTProjection, gojmespath.ASTValueProjection, gojmespath.ASTFilterProjection,
@@ -149,7 +149,7 @@ func (s *Scope) sub(ast gojmespath.ASTNode, on *Value) Value {
 
 func (s *Scope) field(ast gojmespath.ASTNode, on *Value) Value {
 	name, _ := ast.Value.(string)
-	if name == "null" || name == "" && on == nil { // a field that nothing has
+	if name == "null" || name == "" && on == nil { // no object has such a field
 		return missing()
 	}
 	if on != nil {
@@ -184,7 +184,7 @@ func (s *Scope) literal(value any) Value {
 	return Constant(canonical(value))
 }
 
-// canonical is a decoded JSON value with whole numbers as integers.
+// canonical converts the whole numbers of a JSON value to integers.
 func canonical(value any) (out any) {
 	check(utiljson.Unmarshal(must(json.Marshal(value)), &out))
 	return out
@@ -219,7 +219,6 @@ func (s *Scope) index(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// or translates a || b.
 func (s *Scope) or(ast gojmespath.ASTNode, on *Value) Value {
 	if and := ast.Children[0]; and.NodeType == gojmespath.ASTAndExpression {
 		return s.ternary(ast, on)
@@ -234,7 +233,7 @@ func (s *Scope) or(ast gojmespath.ASTNode, on *Value) Value {
 	return s.withDefault(left, s.lenient(ast, 1, on))
 }
 
-// misquoted returns the name of a variable that there is not: what people write who mean a string.
+// misquoted returns an undefined variable, which probably is a string with the wrong quotes.
 func (s *Scope) misquoted(ast gojmespath.ASTNode, on *Value) (string, bool) {
 	name, _ := ast.Value.(string)
 	if ast.NodeType != gojmespath.ASTField || on != nil || name == "" || name == "null" {
@@ -244,7 +243,6 @@ func (s *Scope) misquoted(ast gojmespath.ASTNode, on *Value) (string, bool) {
 	return name, !known && s.refused[name] == nil
 }
 
-// ternary translates a && b || c.
 func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) Value {
 	test, ok := s.holds(ast.Children[0].Children[0], on)
 	then := s.lenient(ast.Children[0], 1, on)
@@ -257,7 +255,7 @@ func (s *Scope) ternary(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// oneOf is a choice of two values that CEL can take for one type.
+// oneOf is a choice between two values of the same CEL type.
 func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) Value {
 	if !then.isNever() && !otherwise.isNever() && !then.typ.can(otherwise.typ.all()) {
 		panic(unsupported("a choice of "+then.plain.String()+" and "+otherwise.plain.String(),
@@ -266,8 +264,8 @@ func (s *Scope) oneOf(test expr.Expr, then, otherwise Value) Value {
 	return choice(test, then, otherwise)
 }
 
-// holds is the condition that a node is true for JMESPath, a missing key being false, and the one without
-// which it fails; nil for one that never does.
+// holds is the condition that a node is true in JMESPath, with missing keys as false, and the condition
+// without which it fails; nil if it never does.
 func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr) {
 	switch ast.NodeType {
 	case gojmespath.ASTNotExpression:
@@ -286,7 +284,7 @@ func (s *Scope) holds(ast gojmespath.ASTNode, on *Value) (holds, ok expr.Expr) {
 	return s.truthy(v), v.lenient
 }
 
-// withDefault is the value that is left where it is true for JMESPath, and else right.
+// withDefault is left if that is true in JMESPath, else right.
 func (s *Scope) withDefault(left, right Value) Value {
 	if value, ok := left.Literal(); ok {
 		if jmespath.Truthy(value) {
@@ -295,7 +293,7 @@ func (s *Scope) withDefault(left, right Value) Value {
 		return right
 	}
 	if left.typ.all() == isAny && right.typ.all() != isAny {
-		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions ask what it is
+		if text, ok := expr.StringOf(right.plain); ok && s.tests && s.depth == 1 { // conditions check the type
 			none := expr.Binary("in", left.Or(expr.String("")),
 				expr.List(expr.Call("dyn", expr.String("")), expr.Bool(false), expr.List(), expr.Map()))
 			v := Expression(choose(none, expr.Call("dyn", expr.String(text)), left.Or(expr.String(""))), Any)
@@ -303,13 +301,13 @@ func (s *Scope) withDefault(left, right Value) Value {
 			v.strict, v.lenient = left.lenient, left.lenient
 			return v
 		}
-		// The type is taken to be that of its default; of another one, the rule changes nothing.
+		// It is assumed to have the type of its default; with another type, the rule changes nothing.
 		left.lenient = allOrNil(left.lenient, some(expr.Not(expr.And(left.has)), isOf(left.plain, right.typ.kinds)))
 		left.typ.kinds = right.typ.kinds
 	}
 	if literal, ok := right.Literal(); ok {
 		mixed := literal != nil && !left.typ.can(right.typ.all()) && !left.isNever()
-		if mixed && s.depth == 1 && (s.tests || !jmespath.Truthy(literal)) { // which a condition can compare
+		if mixed && s.depth == 1 && (s.tests || !jmespath.Truthy(literal)) { // a condition can compare it
 			holds := s.truthy(left)
 			v := choice(holds, left.certain(), right)
 			v.strict, v.lenient = left.lenient, left.lenient
@@ -352,7 +350,7 @@ func (s *Scope) withDefault(left, right Value) Value {
 	return v
 }
 
-// isZero reports whether a constant is the only value of a type that is false for JMESPath.
+// isZero reports whether a constant is the only falsy JMESPath value of a type.
 func isZero(t Type, literal any) bool {
 	switch v := literal.(type) {
 	case string:
@@ -367,7 +365,7 @@ func isZero(t Type, literal any) bool {
 	return false
 }
 
-// and translates a && b, which is a where that is false.
+// and translates a && b: a if falsy, else b.
 func (s *Scope) and(ast gojmespath.ASTNode, on *Value) Value {
 	left := s.lenient(ast, 0, on)
 	right := s.child(ast, 1, on)
@@ -381,7 +379,7 @@ func (s *Scope) and(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// boolean is a condition as a value, which fails where one of the operands does.
+// boolean is a condition as a value, which fails if one of the operands fails.
 func boolean(e expr.Expr, operands ...Value) Value {
 	v := Expression(e, Boolean)
 	if value, ok := expr.BoolOf(e); ok {
@@ -394,7 +392,7 @@ func boolean(e expr.Expr, operands ...Value) Value {
 	return v
 }
 
-// truthy is the condition that a value is true for JMESPath.
+// truthy is the condition that a value is true in JMESPath.
 func (s *Scope) truthy(v Value) expr.Expr {
 	if value, ok := v.Literal(); ok {
 		return expr.Bool(jmespath.Truthy(value))
@@ -406,7 +404,7 @@ func (s *Scope) truthy(v Value) expr.Expr {
 		return expr.Bool(true)
 	case t.is(isBool):
 		return asCondition(v.Or(expr.Bool(false)))
-	case t.is(isNumber), t.quantity: // which a server does not take where it is empty
+	case t.is(isNumber), t.quantity: // a server rejects empty ones
 		return expr.And(v.has)
 	case t.is(isString | isNumber):
 		return expr.NotEqual(v.Or(empty), empty)
@@ -430,7 +428,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
 		return boolean(expr.Not(equal(left, right)), left, right)
 	}
 	op := map[string]string{"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}[fmt.Sprint(ast.Value)]
-	if !left.typ.can(isNumber) || !right.typ.can(isNumber) { // only they have an order
+	if !left.typ.can(isNumber) || !right.typ.can(isNumber) { // only numbers are ordered
 		v := null()
 		v.lenient = allOrNil(left.lenient, right.lenient)
 		v.strict = v.lenient
@@ -442,7 +440,7 @@ func (s *Scope) comparison(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// equal compares two values, of which null is equal only to null.
+// equal compares two values; null equals only null.
 func equal(a, b Value) expr.Expr {
 	if _, ok := a.Literal(); ok {
 		a, b = b, a
@@ -501,7 +499,7 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {
 
 func mayBeNull(v Value) bool { return v.has != nil }
 
-// typeOfAll is the type of the elements of a list.
+// typeOfAll is the element type of a list.
 func typeOfAll(members []Value) Type {
 	elem := Any
 	for i, member := range members {

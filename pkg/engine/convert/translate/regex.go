@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// regexReplace translates the replacement of matches. MutatingAdmissionPolicies can replace a string, and the
-// start of one.
+// regexReplace translates a regular expression replacement. MutatingAdmissionPolicies can only replace a
+// string, or the start of one.
 func regexReplace(literal bool) func(*callOf) Value {
 	return func(c *callOf) Value {
 		mutatingPolicy := c.Language() == MutatingPolicy
@@ -53,7 +53,7 @@ func regexReplace(literal bool) func(*callOf) Value {
 	}
 }
 
-// replaceText replaces the matches of an expression that matches only one string.
+// replaceText replaces an expression that matches only one string.
 func replaceText(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpLiteral || tree.Flags&syntax.FoldCase != 0 {
@@ -69,7 +69,7 @@ func replaceText(of expr.Expr, pattern string, with []part) (expr.Expr, bool) {
 	return expr.Method(of, "replace", expr.String(string(tree.Rune)), expr.String(constant)), true
 }
 
-// part is a part of a replacement: a string, or where that is empty a group.
+// part is a part of a replacement: a string, or a group if it is empty.
 type part struct {
 	text  string
 	group int
@@ -77,7 +77,7 @@ type part struct {
 
 var reference = regexp.MustCompile(`\$(\$|[\pL\p{Nd}_]+|\{[\pL\p{Nd}_]+\})`)
 
-// templateParts are the parts of a template of package regexp; a group that there is not is empty.
+// templateParts parses a template of package regexp; an unknown group is empty.
 func templateParts(re *regexp.Regexp, template string) []part {
 	var parts []part
 	text, end := "", 0
@@ -107,9 +107,9 @@ func templateParts(re *regexp.Regexp, template string) []part {
 	return parts
 }
 
-// replaceStart replaces the match of an expression that matches nothing but the start of a string, by a
-// constant and, at most, the last group of the expression, which has to be all that follows in the match. So
-// what is replaced is the start of the text, up to that group, by the constant.
+// replaceStart replaces a match at the start of a string by a constant, optionally followed by the last
+// group, which has to be the rest of the match. This replaces the start of the string, up to the group, by
+// the constant.
 func replaceStart(value Value, pattern string, with []part) (expr.Expr, bool) {
 	of := textOf(value)
 	tree, err := syntax.Parse(pattern, syntax.Perl)
@@ -144,7 +144,7 @@ func replaceStart(value Value, pattern string, with []part) (expr.Expr, bool) {
 	return expr.Cond(expr.Method(of, "matches", expr.String(start)), replaced, of), true
 }
 
-// sequence is what an expression matches one after the other.
+// sequence returns the concatenated parts of an expression.
 func sequence(re *syntax.Regexp) []*syntax.Regexp {
 	if re.Op == syntax.OpConcat {
 		return re.Sub
@@ -152,9 +152,8 @@ func sequence(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
-// beforeGroup is the part of an expression that is before its last group. It returns false unless the group
-// matches whatever follows in a string, of one line or of several, so that the part always matches what it
-// matches in the whole.
+// beforeGroup is the part of an expression before its last group. It returns false unless the group matches
+// any rest of a string, of one line or several, so that the part matches the same on its own.
 func beforeGroup(all []*syntax.Regexp, pattern string, group int, oneLine bool) (start string, ok bool) {
 	n := len(all) - 1
 	toEnd := all[n].Op == syntax.OpEndText

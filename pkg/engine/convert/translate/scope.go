@@ -9,58 +9,54 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Language is what is translated to.
+// Language is a target language.
 type Language int
 
 // The target languages.
 const (
 	MutatingPolicy          Language = iota // Kyverno's
-	MutatingAdmissionPolicy                 // Kubernetes', which has fewer functions
+	MutatingAdmissionPolicy                 // Kubernetes', with fewer functions
 )
 
 // Options describe the objects that a rule matches.
 type Options struct {
 	Language Language
-	// Kinds are the schemas of the objects: one for each of their kinds, zero where it is not known.
+	// Kinds are the schemas of the kinds of the objects; zero if unknown.
 	Kinds []diff.Type
-	// Sure are places that the objects always have: "spec.template".
+	// Sure are places that always exist: "spec.template".
 	Sure []string
-	// Namespace is the expression of what Kyverno takes for the namespace of the request: a Namespace counts
-	// as its own.
+	// Namespace is the expression of the request namespace in Kyverno's sense: for a Namespace, its own name.
 	Namespace expr.Expr
-	// Targets is set for expressions that are evaluated on the targets of a rule: object is the target then,
-	// and request.object what the rule matched. Target is the schema of the targets.
+	// Targets is set for expressions on the targets of a rule: object is the target, and request.object the
+	// trigger. Target is the schema of the targets.
 	Targets    bool
 	Target     diff.Type
 	TargetSure []string
-	// Triggers is set for a rule with targets: Kyverno evaluates what triggers it a second time, without
-	// oldObject.
+	// Triggers is set for a rule with targets: Kyverno evaluates its trigger a second time, without oldObject.
 	Triggers bool
-	// Deleted is set where the rule matches objects that are deleted, and no others: a request for that has
-	// only the object before it.
+	// Deleted is set if the rule matches only DELETE requests, which have only oldObject.
 	Deleted bool
 }
 
-// Scope says what the names are in CEL that Kyverno's expressions use. It is not safe for concurrent
-// use.
+// Scope maps the names in Kyverno's expressions to CEL. It is not safe for concurrent use.
 type Scope struct {
 	options Options
 	names   map[string]Value
-	refused map[string]error // names that cannot be translated
-	bound   []string         // variables of macros around the expression
-	place   []string         // of {{@}}
-	inserts []Value          // variables in the variable that is translated
-	depth   int              // of the node that is translated
-	tests   bool             // what is translated is compared, and written nowhere
+	refused map[string]error // names without a translation
+	bound   []string         // variables of the enclosing macros
+	place   []string         // the path of {{@}}
+	inserts []Value          // variables inside the current variable
+	depth   int              // of the current node
+	tests   bool             // the result is only compared, not written
 	notes   *[]string
-	size    *int // of all values that were translated
+	size    *int // of all translated values
 }
 
-// maxSize is how many parts all values of a rule may be written with.
+// maxSize bounds the number of parts of all values of a rule.
 const maxSize = 200_000
 
-// NewScope returns a scope with what each rule has: request, serviceAccountName and
-// serviceAccountNamespace, and target where there is one.
+// NewScope returns a scope with Kyverno's predefined variables: request, serviceAccountName,
+// serviceAccountNamespace, and target if there is one.
 func NewScope(o Options) *Scope {
 	s := &Scope{
 		options: o, names: map[string]Value{}, refused: map[string]error{},
@@ -79,7 +75,7 @@ func NewScope(o Options) *Scope {
 	return s
 }
 
-// request is the admission request. Its object is that of the policy, which has its type.
+// request is the admission request. Its object has the type of the policy's object.
 func (s *Scope) request() Value {
 	kind := Type{
 		kinds: isMap, known: map[string]*Type{"group": &Name, "version": &Name, "kind": &Name},
@@ -101,7 +97,7 @@ func (s *Scope) request() Value {
 	}})
 }
 
-// ofRequest is a field of the request, where CEL has another name for it than Kyverno.
+// ofRequest is a request field that CEL names differently than Kyverno.
 func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	object, old := expr.Name("object"), expr.Name("oldObject")
 	if s.options.Targets || s.options.Triggers {
@@ -129,10 +125,10 @@ func (s *Scope) ofRequest(name string) (v Value, ok bool) {
 	return v, false
 }
 
-// Language is what is translated to.
+// Language returns the target language.
 func (s *Scope) Language() Language { return s.options.Language }
 
-// Child returns a scope that has all that this one has now.
+// Child returns a scope with a copy of all names.
 func (s *Scope) Child() *Scope {
 	child := *s
 	child.names = maps.Clone(s.names)
@@ -140,30 +136,30 @@ func (s *Scope) Child() *Scope {
 	return &child
 }
 
-// At returns a scope for a string at a path of the patch, which {{@}} is about.
+// At returns a scope for a string at a path of the patch, where {{@}} is the value at that path.
 func (s *Scope) At(path ...string) *Scope {
 	child := *s
 	child.place = path
 	return &child
 }
 
-// Define gives a name a value: a context entry, an element of a foreach.
+// Define gives a name a value: a context entry or a foreach element.
 func (s *Scope) Define(name string, v Value) { s.names[name] = v }
 
-// Refuse says why a variable has no value in CEL, and what to use instead.
+// Refuse marks a variable as having no CEL value, with a reason and an alternative.
 func (s *Scope) Refuse(name, reason, instead string) {
 	s.refused[name] = unsupported("the variable "+name, reason, instead).error
 }
 
-// Bind reserves a name for a variable of a macro that the expressions stand in, such as c, and returns it,
-// or another one where that is taken. The hint is the name of the list: containers.
+// Bind reserves a name for an enclosing macro's variable, such as c, and returns it or an unused one. The
+// hint is the name of the list: containers.
 func (s *Scope) Bind(hint string) string {
 	name := s.fresh(hint)
 	s.bound = append(s.bound, name)
 	return name
 }
 
-// fresh is a name for an element of a list.
+// fresh is an unused name for a list element.
 func (s *Scope) fresh(hint string) string {
 	name := "e"
 	if first := strings.ToLower(hint); first != "" && first[0] >= 'a' && first[0] <= 'z' && strings.HasSuffix(first, "s") {
@@ -177,22 +173,22 @@ func (s *Scope) fresh(hint string) string {
 
 func (s *Scope) isBound(name string) bool { return slices.Contains(s.bound, name) }
 
-// Notes returns what the expressions that were translated since the last call do otherwise than
-// Kyverno's, in sentences without a period, and forgets them.
+// Notes returns and clears the differences from Kyverno of the expressions translated since the last call, as
+// sentences without a period.
 func (s *Scope) Notes() []string {
 	notes := *s.notes
 	*s.notes = nil
 	return notes
 }
 
-// Note adds one to what Notes returns.
+// Note adds a note for Notes.
 func (s *Scope) Note(text string) {
 	if !slices.Contains(*s.notes, text) {
 		*s.notes = append(*s.notes, text)
 	}
 }
 
-// within calls a function with the name of a variable, which is taken meanwhile.
+// within calls a function with a variable name that is reserved meanwhile.
 func within[T any](s *Scope, hint string, build func(name string) T) T {
 	before := s.bound
 	defer func() { s.bound = before }()

@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// Value translates a value of a policy, in whose strings and keys {{ }} are variables; references $( )
-// have to be resolved before, by variables.Resolve. A string that is one variable and nothing else takes on
-// the variable's value, of whatever type. The value of one without variables is a constant.
+// Value translates a policy value with {{ }} variables in its strings and keys; variables.Resolve has to
+// resolve references $( ) before. A string with only one variable gets the variable's value, of any type. A
+// value without variables is a constant.
 func (s *Scope) Value(doc any) Value {
 	switch v := doc.(type) {
 	case string:
@@ -95,8 +95,7 @@ func (s *Scope) Text(text string) Value {
 	return v.settled()
 }
 
-// inserting is a value as the text that it is in another string, where a function says what others are than
-// strings.
+// inserting is a value as a string within another string; asText converts values that are not strings.
 func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	if value, ok := v.Literal(); ok {
 		text, isText := value.(string)
@@ -106,7 +105,7 @@ func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 		return Constant(text)
 	}
 	out := Value{typ: Text, strict: v.strict, lenient: v.lenient}
-	if v.typ.is(isScalar) { // others are JSON
+	if v.typ.is(isScalar) { // other values become JSON
 		out.typ.form = v.typ.Form()
 	}
 	switch {
@@ -125,8 +124,7 @@ func (s *Scope) inserting(v Value, asText func(Value) expr.Expr) Value {
 	return out
 }
 
-// AsText is the string that a value is in another one, in which Kyverno writes 1e-07, and json.marshal()
-// 1e-7.
+// AsText is a value as a string within another one. Kyverno writes 1e-07, json.marshal() 1e-7.
 func (s *Scope) AsText(v Value) expr.Expr {
 	text := s.encoded(v)
 	if v.typ.is(isNumber) && v.mayHaveFraction() {
@@ -135,8 +133,8 @@ func (s *Scope) AsText(v Value) expr.Expr {
 	return text
 }
 
-// encoded is a value as a string or, if it is none, as JSON. CEL's string() writes 1e+20, and has an error
-// for lists and maps; what may be one of these is written by json.marshal(). Kyverno's numbers are doubles.
+// encoded is a value as a string or, if it is not one, as JSON. CEL's string() writes 1e+20 and fails on
+// lists and maps, so json.marshal() writes values that may be one. Kyverno's numbers are doubles.
 func (s *Scope) encoded(v Value) expr.Expr {
 	switch {
 	case expr.KindOf(v.plain) == expr.Text:
@@ -160,7 +158,7 @@ func (s *Scope) encoded(v Value) expr.Expr {
 	return expr.Call("json.marshal", v.plain)
 }
 
-// stringOf is the text of a scalar.
+// stringOf formats a scalar as a string.
 func stringOf(v Value) expr.Expr {
 	if expr.KindOf(v.plain) == expr.Text {
 		return v.plain
@@ -168,13 +166,13 @@ func stringOf(v Value) expr.Expr {
 	return expr.Call("string", v.plain)
 }
 
-// Inserted values stand in an expression as names or as indexes that nobody writes.
+// Placeholders for inserted values in expressions: names or indexes that nobody writes.
 const (
 	insertedName  = "zq7xq"
 	insertedFirst = 770_770_000
 )
 
-// variable translates what stands between {{ and }}.
+// variable translates the expression between {{ and }}.
 func (s *Scope) variable(pieces []variables.Segment) Value {
 	if len(pieces) == 1 && pieces[0].Variable == nil {
 		if pieces[0].Text == "@" {
@@ -202,7 +200,7 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 			fmt.Fprint(&b, insertedFirst+number)
 		} else {
 			v = s.inserting(v, s.AsText)
-			if strings.HasSuffix(b.String(), ".") { // of another one, such as a-b, Kyverno makes no name but an error
+			if strings.HasSuffix(b.String(), ".") { // for other names, such as a-b, Kyverno fails
 				guard = allOrNil(guard, expr.Method(v.plain, "matches", expr.String("^[A-Za-z_][A-Za-z0-9_]*$")))
 			}
 			fmt.Fprintf(&b, "%s%dq", insertedName, number)
@@ -215,7 +213,7 @@ func (s *Scope) variable(pieces []variables.Segment) Value {
 	return v.settled()
 }
 
-// inserted is a name, or a constant, that other variables are part of.
+// inserted is a name or a constant that contains other variables.
 func (s *Scope) inserted(text string) (e expr.Expr, dynamic bool) {
 	if len(s.inserts) == 0 {
 		return nil, false
@@ -248,7 +246,7 @@ func (s *Scope) insertedIndex(i int) (expr.Expr, bool) {
 	return s.inserts[i].plain, true
 }
 
-// here is the value of the live object where the text stands.
+// here is the live object's value at the path of the string.
 func (s *Scope) here() Value {
 	v, ok := s.names["target"]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// kinds are what a value can be, null aside.
+// kinds are the possible types of a value, except null.
 type kinds uint8
 
 const (
@@ -27,25 +27,25 @@ const (
 
 func (k kinds) can(other kinds) bool { return k&other != 0 }
 
-// Type is what is known of a value. The zero Type is that of a value of which nothing is known.
+// Type is the known type of a value. The zero Type is unknown.
 type Type struct {
-	kinds kinds // 0 for any
+	kinds kinds // 0: any
 	in    diff.Type
-	also  []Type           // what the same place is in objects of other kinds
+	also  []Type           // the types of the same place in other kinds
 	elem  *Type            // of a list, or of the values of a map
 	known map[string]*Type // of fields
 	// required are fields that are always there.
 	required []string
-	// sure are places that are always there, with all that they are in: "spec.template".
+	// sure are places that always exist, including their parents: "spec.template".
 	sure     []string
 	filled   bool // of a string that is never empty
 	label    bool // of the value of a label
 	quantity bool
 	whole    bool // of a number without a fraction
-	form     Form // of a string, of those in a list, or of the keys of a map
+	form     Form // of a string, the strings in a list, or the keys of a map
 }
 
-// Types of values that everybody knows.
+// Common types of values.
 //
 //nolint:gochecknoglobals // immutable
 var (
@@ -56,16 +56,16 @@ var (
 	Number  = Type{kinds: isNumber}
 	Whole   = Type{kinds: isNumber, whole: true}
 	Boolean = Type{kinds: isBool}
-	Texts   = Type{kinds: isMap, elem: &Text} // a map such as the data of a ConfigMap
+	Texts   = Type{kinds: isMap, elem: &Text} // such as the data of a ConfigMap
 )
 
-// ListOf is the type of lists.
+// ListOf is the type of a list.
 func ListOf(elem Type) Type { return Type{kinds: isList, elem: &elem} }
 
-// MapOf is the type of maps whose keys are not fields.
+// MapOf is the type of a map whose keys are not fields.
 func MapOf(elem Type) Type { return Type{kinds: isMap, elem: &elem} }
 
-// StructOf is the type of maps with these fields, some of which are always there.
+// StructOf is the type of a map with these fields, some of them required.
 func StructOf(fields map[string]Type, required ...string) Type {
 	t := Type{kinds: isMap, known: map[string]*Type{}, required: required}
 	for name, field := range fields {
@@ -89,7 +89,7 @@ func (t Type) all() kinds {
 var labels, annotations = Type{kinds: isMap, elem: &Label, form: PlainText},
 	Type{kinds: isMap, elem: &Text, form: PlainText}
 
-// Metadata is that of an object.
+// Metadata is the type of an object's metadata.
 //
 //nolint:gochecknoglobals // immutable
 var Metadata = Type{kinds: isMap, known: map[string]*Type{
@@ -97,8 +97,8 @@ var Metadata = Type{kinds: isMap, known: map[string]*Type{
 	"labels": &labels, "annotations": &annotations,
 }}
 
-// Conventions are fields of objects that are maps in every kind, also in one without a schema, as Kubernetes'
-// API conventions have it.
+// Conventions are fields that are maps in every kind, even without a schema, by the Kubernetes API
+// conventions.
 //
 //nolint:gochecknoglobals // immutable
 var Conventions = []string{"spec", "status"}
@@ -106,7 +106,7 @@ var Conventions = []string{"spec", "status"}
 //nolint:gochecknoglobals // immutable
 var apiVersion = Type{kinds: isString, form: PlainText}
 
-// ObjectType is the type of objects of some kinds that have a value at some places.
+// ObjectType is the type of objects of some kinds whose sure places always exist.
 func ObjectType(kinds []diff.Type, sure ...string) Type {
 	t := Type{
 		kinds: isMap,
@@ -123,7 +123,7 @@ func ObjectType(kinds []diff.Type, sure ...string) Type {
 	return t
 }
 
-// TypeOf is what schemas say of a value, which is of one of the types.
+// TypeOf is the type of a value that has one of the schemas.
 func TypeOf(in ...diff.Type) Type {
 	t := typeOf(in[0])
 	for _, other := range in[1:] {
@@ -132,8 +132,8 @@ func TypeOf(in ...diff.Type) Type {
 	return t
 }
 
-// or is the type of a value of objects of several kinds: what holds for one of them only, such as the form of
-// a name, does not hold.
+// or is the common type of a value in several kinds: properties of only one of them, such as the form of a
+// name, are dropped.
 func (t Type) or(other Type) Type {
 	out := either(t, other)
 	if out.kinds == t.kinds && out.kinds != 0 {
@@ -160,20 +160,20 @@ func typeOf(in diff.Type) Type {
 			t.kinds = isString | isNumber
 		}
 	}
-	t.whole = t.kinds == isNumber && in.EmptyIsAbsent // as built-in kinds have no others; a custom one may
+	t.whole = t.kinds == isNumber && in.EmptyIsAbsent // built-in kinds have no others; a custom one may
 	if atom.List != nil {
 		t.kinds |= isList
 	}
 	if atom.Map != nil {
 		t.kinds |= isMap
 	}
-	if t.kinds == isAny { // of which the schema says nothing
+	if t.kinds == isAny { // the schema does not describe it
 		t.kinds = 0
 	}
 	return t
 }
 
-// field is the type of a field, and whether it is always there.
+// field returns the type of a field, and whether it always exists.
 func (t Type) field(name string) (of Type, required bool) {
 	of, required = t.named(name)
 	for _, place := range t.sure {
@@ -204,7 +204,7 @@ func (t Type) named(name string) (of Type, required bool) {
 	return of, required
 }
 
-// inSchema is what the schema of one kind says of a field.
+// inSchema is the type of a field in the schema of one kind.
 func (t Type) inSchema(name string) Type {
 	atom, ok := t.in.Atom()
 	if !ok || atom.Map == nil {
@@ -217,7 +217,7 @@ func (t Type) inSchema(name string) Type {
 	return of
 }
 
-// isStruct reports whether the fields have names of their own; those of any other map are keys.
+// isStruct reports whether the keys of the map are fields.
 func (t Type) isStruct() bool {
 	if t.known != nil || t.kinds == 0 || t.in.Schema == nil && t.elem == nil {
 		return true
@@ -226,8 +226,8 @@ func (t Type) isStruct() bool {
 	return ok && atom.Map != nil && len(atom.Map.Fields) > 0
 }
 
-// element is the type of the elements of a list, or of the values of a map. The keys by which a list
-// is merged are taken to be there in each of its elements.
+// element is the type of a list's elements or a map's values. The merge keys of a list are assumed to exist
+// in each element.
 func (t Type) element() Type {
 	if t.elem != nil {
 		return *t.elem
@@ -245,7 +245,7 @@ func (t Type) ofSchema() Type {
 	case ok && atom.List != nil:
 		elem := TypeOf(t.in.Element())
 		for _, key := range atom.List.Keys {
-			// others, and an empty one, say that it has to be there
+			// other defaults, and an empty one, mean that it has to be set
 			if text, _ := elem.in.DefaultOf(key).(string); text == "" {
 				elem.required = append(elem.required, key)
 			}
@@ -258,12 +258,12 @@ func (t Type) ofSchema() Type {
 	return Any
 }
 
-// holdsFractions reports whether there may be numbers in a list or a map that are not known to be whole.
+// holdsFractions reports whether a list or a map may contain numbers that are not integers.
 func (t Type) holdsFractions() bool {
 	switch {
-	case t.in.EmptyIsAbsent, t.is(isString | isBool), t.whole: // built-in kinds have no others
+	case t.in.EmptyIsAbsent, t.is(isString | isBool), t.whole: // built-in kinds have no fractions
 		return false
-	case t.known != nil && t.known["metadata"] == nil: // those of an object are not all
+	case t.known != nil && t.known["metadata"] == nil: // an object has unknown fields
 		return slices.ContainsFunc(slices.Collect(maps.Values(t.known)),
 			func(field *Type) bool { return field.holdsFractions() })
 	case t.is(isList), t.is(isMap) && !t.isStruct():
@@ -272,7 +272,6 @@ func (t Type) holdsFractions() bool {
 	return true
 }
 
-// typeOfLiteral is the type of a constant.
 func typeOfLiteral(value any) Type {
 	switch v := value.(type) {
 	case string:
@@ -303,7 +302,7 @@ func typeOfLiteral(value any) Type {
 	return Whole
 }
 
-// either is the type of a value that is of one of two types.
+// either is the union of two types.
 func either(a, b Type) Type {
 	switch {
 	case a.kinds == 0 || b.kinds == 0:
@@ -317,7 +316,7 @@ func either(a, b Type) Type {
 	return a
 }
 
-// isOf asks whether a value is of one of the kinds.
+// isOf is the condition that a value is of one of the kinds.
 func isOf(e expr.Expr, k kinds) expr.Expr {
 	var tests []expr.Expr
 	for _, one := range []struct {

@@ -4,47 +4,46 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// Value is what a JMESPath expression or a string with variables is in CEL. It is immutable. Where has
-// holds, so does strict, and where strict holds, so does lenient.
+// Value is the CEL form of a JMESPath expression or a string with variables. It is immutable. has implies
+// strict, and strict implies lenient.
 type Value struct {
 	typ     Type
-	plain   expr.Expr        // where has holds
-	has     expr.Expr        // nil for always; else the value is null, or it fails
-	opt     expr.Expr        // an optional of the value; nil for none that is shorter
-	strict  expr.Expr        // nil for always; else the condition without which the rule fails
-	lenient expr.Expr        // the same where a missing key is as good as null
+	plain   expr.Expr        // valid if has holds
+	has     expr.Expr        // nil: always; else the value is null or fails without it
+	opt     expr.Expr        // an optional of the value; nil if not shorter
+	strict  expr.Expr        // nil: always; else the condition without which the rule fails
+	lenient expr.Expr        // the same, with missing keys as null
 	lit     *any             // of a constant
-	name    string           // of the field that it is, to name what is bound to its elements
-	each    *projection      // of a list that is made of another
+	name    string           // of the field, to name variables for its elements
+	each    *projection      // of a list derived from another
 	keysOf  *Value           // of the keys of a map
-	members []Value          // of a list that the expression lists
-	holes   bool             // of a list without the nulls that it has in JMESPath
-	nulls   bool             // of a list in which there may be nulls
+	members []Value          // of a list literal
+	holes   bool             // of a list without the nulls of the JMESPath result
+	nulls   bool             // of a list that may contain nulls
 	fields  map[string]Value // of a map whose fields are elsewhere in CEL
-	missing *fallback        // what it is where a value is not there
+	missing *fallback        // the default for a missing value
 }
 
-// fallback is a constant that a value is unless a condition holds. Else it is another value: one of another
+// fallback is a constant that replaces a value unless a condition holds. Otherwise the value is of another
 // type, or a quantity.
 type fallback struct {
 	value  any
 	unless expr.Expr
-	also   []any  // what it stands for besides null and ""
-	of     *Value // the quantity, or the value without a type
+	also   []any  // replaced values besides null and ""
+	of     *Value // the quantity, or the value of unknown type
 }
 
-// projection is how a list is made: of the elements of a list, those for which the condition holds,
-// each replaced by a value.
+// projection derives a list: it maps the elements of a list for which the condition holds.
 type projection struct {
 	list  Value
 	bound string
-	where expr.Expr // nil for all
-	item  Value     // left out where it is null
+	where expr.Expr // nil: all
+	item  Value     // left out if null
 	flat  bool      // the items are lists, which are joined
-	ok    expr.Expr // nil for always; else the condition without which an element makes all fail
+	ok    expr.Expr // nil: always; else the condition without which an element fails all
 }
 
-// Constant is a JSON value.
+// Constant is a constant JSON value.
 func Constant(value any) Value {
 	return Value{typ: typeOfLiteral(value), plain: expr.Value(value), lit: &value, has: presence(value != nil)}
 }
@@ -59,8 +58,8 @@ func presence(there bool) expr.Expr {
 // Expression is an expression that always has a value.
 func Expression(e expr.Expr, t Type) Value { return Value{typ: t, plain: e} }
 
-// Optional is a value that is there where an optional of it has one; plain is its expression there. In
-// Kyverno it is null, or a missing key, elsewhere.
+// Optional is a value that exists if its optional has a value, with its plain expression for that case.
+// Otherwise it is null in Kyverno, or a missing key.
 func Optional(optional, plain expr.Expr, t Type, missing bool) Value {
 	v := Value{typ: t, plain: plain, opt: optional, has: expr.HasValue(optional)}
 	if missing {
@@ -69,24 +68,24 @@ func Optional(optional, plain expr.Expr, t Type, missing bool) Value {
 	return v
 }
 
-// Found is a value that is there where a condition holds; optional is an optional of it.
+// Found is a value that exists if a condition holds; optional is an optional of it.
 func Found(has, optional, plain expr.Expr, t Type) Value {
 	return Value{typ: t, plain: plain, opt: optional, has: has}
 }
 
-// WithFields is a map whose fields are those values.
+// WithFields is a map with fields of these values.
 func (v Value) WithFields(fields map[string]Value) Value {
 	v.fields = fields
 	return v
 }
 
-// Plain is the expression of the value, which may fail where Has does not hold.
+// Plain is the expression of the value; it may fail unless Has holds.
 func (v Value) Plain() expr.Expr { return v.plain }
 
-// Type is what is known of the value where it is there.
+// Type is the type of the value if it exists.
 func (v Value) Type() Type { return v.typ }
 
-// AsList is the value as a list, and the condition that it is one where it is there; nil for always.
+// AsList is the value as a list, and the condition that an existing value is a list; nil: always.
 func (v Value) AsList() (list Value, is expr.Expr) {
 	switch {
 	case v.typ.is(isList):
@@ -97,10 +96,10 @@ func (v Value) AsList() (list Value, is expr.Expr) {
 	return v.needs(isList), some(expr.Not(v.has), isOf(v.plain, v.typ.all()&isList))
 }
 
-// Elements is the type of the elements of a list, or of the values of a map.
+// Elements is the type of a list's elements or a map's values.
 func (v Value) Elements() Type { return v.typ.element() }
 
-// Literal returns a constant that does not depend on whether anything fails.
+// Literal returns a constant that cannot fail.
 func (v Value) Literal() (any, bool) {
 	if v.lit == nil || v.strict != nil || v.lenient != nil {
 		return nil, false
@@ -108,26 +107,26 @@ func (v Value) Literal() (any, bool) {
 	return *v.lit, true
 }
 
-// Has is the condition that there is a value which is not null; nil for always.
+// Has is the condition that the value exists and is not null; nil: always.
 func (v Value) Has() expr.Expr { return v.has }
 
-// Guard is the condition without which Kyverno's rule fails, and so changes nothing; nil for a value that
-// never fails. Where it holds and Has does not, the value is null.
+// Guard is the condition without which Kyverno's rule fails and changes nothing; nil: never fails. If it
+// holds but Has does not, the value is null.
 func (v Value) Guard() expr.Expr { return v.strict }
 
-// NeverNull is the value for a rule that fails where it is null.
+// NeverNull is the value for a rule that fails on null.
 func (v Value) NeverNull() Value {
 	v.strict = v.has
 	return v
 }
 
-// Required is the value for a rule that fails where there is none, even where a default is given.
+// Required is the value for a rule that fails without it, even with a default.
 func (v Value) Required() Value {
 	v.strict, v.lenient = v.has, v.has
 	return v
 }
 
-// Or is the value, or a default where there is none.
+// Or is the value or a default.
 func (v Value) Or(def expr.Expr) expr.Expr {
 	switch {
 	case v.has == nil:
@@ -142,8 +141,8 @@ func (v Value) Or(def expr.Expr) expr.Expr {
 	return choose(v.has, v.plain, def)
 }
 
-// test is a condition on a value of some kinds, which does not hold where there is none: one that may be
-// absent is asked as if it were another for which the condition does not hold either.
+// test is a condition on a value of some kinds, false if there is none: a value that may be absent gets a
+// default for which the condition is false.
 func (v Value) test(k kinds, holds func(expr.Expr) expr.Expr) expr.Expr {
 	if v.has != nil && v.opt != nil {
 		for _, other := range others[k] {
@@ -155,13 +154,13 @@ func (v Value) test(k kinds, holds func(expr.Expr) expr.Expr) expr.Expr {
 	return expr.And(v.has, holds(v.plain))
 }
 
-// others are values that stand for absent ones in conditions.
+// others are defaults for absent values in conditions.
 var others = map[kinds][]expr.Expr{ //nolint:gochecknoglobals // an immutable table
 	isString: {expr.String(""), expr.String("-")}, isBool: {expr.Bool(false), expr.Bool(true)},
 	isNumber: {expr.Int(0)}, isList: {expr.List()},
 }
 
-// Default is the value, or another one where there is none, which may be of another type.
+// Default is the value or another one, of any type.
 func (v Value) Default(other Value) Value {
 	if v.typ.all() == other.typ.all() {
 		typ := v.typ
@@ -172,7 +171,7 @@ func (v Value) Default(other Value) Value {
 	return Expression(v.Or(expr.Call("dyn", other.plain)), either(v.typ, other.typ))
 }
 
-// kindsOf are the kinds that an expression is known to be of.
+// kindsOf are the known kinds of an expression.
 func kindsOf(e expr.Expr) kinds {
 	switch expr.KindOf(e) {
 	case expr.Text:
@@ -202,16 +201,16 @@ func (v Value) Optional() expr.Expr {
 	return expr.Cond(v.has, expr.Call("optional.of", v.plain), expr.Call("optional.none"))
 }
 
-// element is what a variable of a macro over the list stands for.
+// element is the element that a macro variable holds.
 func (v Value) element(name string) Value { return Expression(expr.Name(name), v.Elements()) }
 
-// certain is the value where it is known to be there.
+// certain is the value if it is known to exist.
 func (v Value) certain() Value {
 	v.has, v.opt, v.strict, v.lenient = nil, nil, nil, nil
 	return v
 }
 
-// settled is a value that is there only where it does not fail.
+// settled is a value that exists only if it does not fail.
 func (v Value) settled() Value {
 	if v.lenient == nil {
 		return v
@@ -222,13 +221,13 @@ func (v Value) settled() Value {
 	return v
 }
 
-// forgiving is the value where a missing key is as good as null.
+// forgiving is the value with missing keys as null.
 func (v Value) forgiving() Value {
 	v.strict = v.lenient
 	return v
 }
 
-// allOrNil joins conditions, of which nil always holds; the result is nil where it always does.
+// allOrNil is the conjunction of conditions; nil is a condition that always holds.
 func allOrNil(conditions ...expr.Expr) expr.Expr {
 	joined := expr.And(conditions...)
 	if always, ok := expr.BoolOf(joined); ok && always {
@@ -237,7 +236,7 @@ func allOrNil(conditions ...expr.Expr) expr.Expr {
 	return joined
 }
 
-// some is the alternative to all.
+// some is the disjunction of conditions; nil is a condition that always holds.
 func some(conditions ...expr.Expr) expr.Expr {
 	joined := expr.Or(conditions...)
 	if always, ok := expr.BoolOf(joined); ok && always {
@@ -246,7 +245,7 @@ func some(conditions ...expr.Expr) expr.Expr {
 	return joined
 }
 
-// implied is: if test holds, so does condition.
+// implied is the condition that test implies condition.
 func implied(test, condition expr.Expr) expr.Expr {
 	if condition == nil || expr.Same(test, condition) {
 		return nil
@@ -259,24 +258,22 @@ func (v Value) isNever() bool {
 	return ok && !value
 }
 
-// missing is a key that is never there.
+// missing is a missing key.
 func missing() Value {
 	v := null()
 	v.strict = expr.Bool(false)
 	return v
 }
 
-// nothing is null, which fails where the value does.
+// nothing is null, and fails if the value fails.
 func (v Value) nothing() Value {
 	n := null()
 	n.strict, n.lenient = v.strict, v.lenient
 	return n
 }
 
-// null is a value that is never there.
 func null() Value { return Constant(nil) }
 
-// field selects a field of a value.
 func (v Value) field(name string) Value {
 	if v.isNever() || !v.typ.can(isMap) {
 		return v.nothing()
@@ -317,8 +314,8 @@ func (v Value) field(name string) Value {
 	return f.partOf(v).notNull()
 }
 
-// notNull is a value that is not there where it is null, as one without a type may be: CEL's optionals have a
-// null for a value.
+// notNull is absent if the value is null, as a value of unknown type may be: CEL's optionals may contain
+// null.
 func (v Value) notNull() Value {
 	if v.typ.kinds == 0 && !v.typ.in.EmptyIsAbsent && expr.IsPath(v.plain) {
 		v.has, v.opt = expr.And(v.has, expr.NotEqual(v.plain, expr.Null())), nil
@@ -326,8 +323,8 @@ func (v Value) notNull() Value {
 	return v
 }
 
-// partOf is a part of a value. CEL has an error for the name of a field where the value is a list, which one
-// without a type may be; JMESPath finds nothing there.
+// partOf is a part of a value. A field of a list is an error in CEL but null in JMESPath, which matters for
+// values of unknown type.
 func (v Value) partOf(of Value) Value {
 	if !of.typ.is(isMap) {
 		v.has, v.opt = expr.And(of.has, isOf(of.plain, isMap), v.has), nil
@@ -336,7 +333,7 @@ func (v Value) partOf(of Value) Value {
 	return v
 }
 
-// holder is what an optional part of the value is of.
+// holder is the receiver of an optional part.
 func (v Value) holder() expr.Expr {
 	if v.has == nil {
 		return v.plain
@@ -344,7 +341,7 @@ func (v Value) holder() expr.Expr {
 	return v.Optional()
 }
 
-// declared is what CEL's type checker knows of a field of an object whose type is declared.
+// declared is the type of a declared field for CEL's type checker.
 func declared(t Type) expr.Kind {
 	switch {
 	case t.is(isString):
@@ -359,8 +356,7 @@ func declared(t Type) expr.Kind {
 	return expr.Dyn
 }
 
-// foundIn is the condition that a part of a value is not a missing key: where the value is null, it
-// is null as well.
+// foundIn is the condition that a part is not a missing key: a part of null is null.
 func (v Value) foundIn(of Value) expr.Expr {
 	switch {
 	case of.has == nil:
@@ -371,7 +367,7 @@ func (v Value) foundIn(of Value) expr.Expr {
 	return allOrNil(of.strict, some(expr.Not(of.has), v.has))
 }
 
-// key is an entry of a map whose name is computed.
+// key is a map entry with a computed name.
 func (v Value) key(name expr.Expr) Value {
 	f := Value{typ: v.typ.element(), plain: expr.Index(v.plain, name), lenient: v.lenient}
 	f.opt = expr.OptionalIndex(v.holder(), name)
@@ -382,7 +378,7 @@ func (v Value) key(name expr.Expr) Value {
 	return f
 }
 
-// index is an element of a list; one that is not there is null.
+// index is a list element; a missing one is null.
 func (v Value) index(i expr.Expr) Value {
 	if v.isNever() || !v.typ.can(isList) {
 		return v.nothing()
@@ -400,7 +396,7 @@ func (v Value) index(i expr.Expr) Value {
 	return f
 }
 
-// asCondition is a boolean expression that CEL's type checker takes for a condition.
+// asCondition is a boolean expression with a static boolean type.
 func asCondition(e expr.Expr) expr.Expr {
 	if expr.KindOf(e) == expr.Boolean {
 		return e
@@ -408,7 +404,7 @@ func asCondition(e expr.Expr) expr.Expr {
 	return expr.Equal(e, expr.Bool(true))
 }
 
-// choice is a value that is one of two.
+// choice is one of two values.
 func choice(test expr.Expr, then, otherwise Value) Value {
 	if always, ok := expr.BoolOf(test); ok {
 		if always {
@@ -453,8 +449,8 @@ func chosenCondition(test, then, otherwise expr.Expr) expr.Expr {
 	return expr.Cond(test, then, otherwise)
 }
 
-// needs narrows a value to some kinds, of which it has to be for a function: what is missing, null or of
-// another kind makes the function fail.
+// needs restricts a function's argument to some kinds: a missing, null or other value makes the function
+// fail.
 func (v Value) needs(k kinds) Value {
 	if v.typ.is(k) {
 		return v

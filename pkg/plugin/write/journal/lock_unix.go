@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file for this process, which ends with it.
+// lockFile locks a file until the process ends.
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

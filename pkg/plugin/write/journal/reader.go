@@ -18,64 +18,62 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Journal is the record of a run, as read from a file.
+// Journal is the record of a run as read from a file.
 type Journal struct {
 	Path    string
 	Header  Header
 	Entries []Entry
-	// Begun reports that the planned entries are complete. Before that nothing was
-	// written.
+	// Begun reports that the planned entries are complete. Before that, nothing was written.
 	Begun   bool
 	Resumed []Resumed
-	// End is nil where the run was cut off.
+	// End is nil if the run was cut off.
 	End *End
 	// Torn reports that the last line is incomplete, as after a kill.
 	Torn bool
 
-	size int64 // of what is whole
+	size int64 // without a torn line
 }
 
-// Entry is one object of a run with its attempts and results.
+// Entry is an object of a run with its attempts and results.
 type Entry struct {
-	// Entry is as it was planned; nil at a glance.
+	// Entry is the planned entry; nil in a Glance.
 	*plan.Entry
-	// Attempts has the last request to each endpoint of which it is not known what the server did, and
-	// Results what came of the entry, in their order. At a glance they say no more than how far the entry
-	// came.
+	// Attempts has the last request to each endpoint with an unknown outcome, and Results the results in order.
+	// In a Glance they only determine the Status.
 	Attempts []Attempt
 	Results  []Result
 	// Applied reports that one of the requests was a server-side apply.
 	Applied bool
 
-	object     any      // which it is
-	superseded bool     // a later run of the same watch planned a change of the object again
-	doubt      []string // subresources with an attempt and no result after it
+	object     any      // its identity
+	superseded bool     // a later run of the same watch planned another change of the object
+	doubt      []string // subresources with an attempt but no later result
 }
 
-// Wrote reports whether the server stored something of the entry.
+// Wrote reports whether the server stored a part of the entry.
 func (e *Entry) Wrote() bool {
 	return slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
 }
 
-// Status is how far an entry has come.
+// Status is the progress of an entry.
 type Status string
 
 // The statuses.
 const (
 	// Planned: nothing was sent yet.
 	Planned Status = "planned"
-	// InDoubt: a request was about to be sent, and whether the server stored it is
-	// not recorded. Doubt gives the attempt.
+	// InDoubt: a request was attempted, and whether the server stored it is not recorded. Doubt returns the
+	// attempt.
 	InDoubt Status = "in-doubt"
-	// Partial: the object was written, and its status is still to be.
+	// Partial: the object was written, but not yet its status.
 	Partial Status = "partial"
 	Done    Status = "done"
 	Failed  Status = "failed"
-	// Superseded: nothing was written, and a later entry of a watch is of the same object.
+	// Superseded: nothing was written, and a later entry of a watch is for the same object.
 	Superseded Status = "superseded"
 )
 
-// Status returns how far the entry has come.
+// Status returns the progress of the entry.
 func (e *Entry) Status() Status {
 	switch {
 	case len(e.doubt) > 0:
@@ -115,8 +113,8 @@ func (j *Journal) Count() map[Status]int {
 
 var errLocked = errors.New("another run is writing to it")
 
-// Read reads a journal that other users cannot have written. A last line that is not
-// whole is what a kill leaves behind, and is skipped. The error is an *Error.
+// Read reads a journal that only the user can write. An incomplete last line, as after a kill, is skipped.
+// The error is an *Error.
 func Read(path string) (*Journal, error) {
 	f, err := open(path, os.O_RDONLY)
 	if err != nil {
@@ -126,22 +124,22 @@ func Read(path string) (*Journal, error) {
 	return Parse(path, f)
 }
 
-// open opens a journal that other users cannot have written.
+// open opens a journal that only the user can write.
 func open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
 		return nil, &Error{Path: path, Err: errors.Unwrap(err)}
 	}
 	if err := file.CheckOwner(f); err != nil {
-		_ = f.Close() // the error that is returned comes first
+		_ = f.Close() // the returned error has priority
 		return nil, &Error{Path: path, Err: err}
 	}
 	return f, nil
 }
 
-// Glance is Read without the contents of entries, attempts and results: it returns
-// which run it is and how far its entries have come, in a sixth of the time: history, undo latest and shells
-// that complete ask every journal. Anybody may have written it.
+// Glance is Read without the contents of entries, attempts and results: it returns the run and the progress
+// of its entries in a sixth of the time. History, undo latest and shell completion read every journal. It
+// does not check who can write the journal.
 func Glance(path string) (*Journal, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +150,7 @@ func Glance(path string) (*Journal, error) {
 	return p.parse(f)
 }
 
-// Parse reads a journal from in; the path is for messages.
+// Parse reads a journal from in; path is only for messages.
 func Parse(path string, in io.Reader) (*Journal, error) {
 	p := parser{Journal: Journal{Path: path}, seen: map[any]int{}}
 	return p.parse(in)
@@ -172,7 +170,7 @@ func (p *parser) parse(in io.Reader) (*Journal, error) {
 		if err := p.line(line); err != nil {
 			var notJSON *json.SyntaxError
 			if _, end := lines.Peek(1); number > 1 && errors.Is(end, io.EOF) && errors.As(err, &notJSON) {
-				p.Torn = true // a crash of the machine may leave rubbish up to the end
+				p.Torn = true // a machine crash may leave garbage at the end
 				return p.finish(number)
 			}
 			return nil, &Error{Path: p.Path, Line: number, Err: err}
@@ -186,7 +184,7 @@ type parser struct {
 	Journal
 	brief bool        // leave out the contents
 	seen  map[any]int // the last entry of each object
-	from  int         // the first entry of this run, of several of a watch
+	from  int         // the first entry of this run in a watch
 }
 
 func (p *parser) finish(lines int) (*Journal, error) {
@@ -196,7 +194,7 @@ func (p *parser) finish(lines int) (*Journal, error) {
 	return &p.Journal, nil
 }
 
-// firstFormat is that of journals whose header does not name one.
+// firstFormat is the format of journals whose header names none.
 const firstFormat = "mutate.kubectl.dev/v1alpha1"
 
 var (
@@ -204,8 +202,8 @@ var (
 	errOneOf = errors.New("a line must be exactly one record")
 )
 
-// notOfID reports whether an ID cannot have a character. An ID that were a string could pose as another line
-// where it is shown.
+// notOfID reports whether a character is invalid in an ID. With arbitrary characters, an ID could pose as
+// another output line.
 func notOfID(r rune) bool {
 	return r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
 }
@@ -222,11 +220,11 @@ func (p *parser) line(text []byte) error {
 	return p.record(readRecord(text))
 }
 
-// checkFormat returns an error for the header of a journal that another version wrote.
+// checkFormat rejects the header of an unknown format.
 func checkFormat(text []byte) error {
 	var r struct{ Header *struct{ APIVersion string } }
 	if json.Unmarshal(text, &r) != nil || r.Header == nil {
-		return nil // readRecord says what is wrong
+		return nil // readRecord returns the error
 	}
 	err := plan.CheckFormat(cmp.Or(r.Header.APIVersion, firstFormat))
 	if err != nil {
@@ -235,7 +233,7 @@ func checkFormat(text []byte) error {
 	return nil
 }
 
-// record takes a record that was read.
+// record adds a record.
 func (p *parser) record(r *record, err error) error {
 	if err != nil {
 		return err
@@ -301,7 +299,7 @@ func (p *parser) take(r *record) error {
 	return nil
 }
 
-// plan takes a planned entry. After the end of a run, a watch begins another one.
+// plan adds a planned entry. After the end of a run, it begins the next run of a watch.
 func (p *parser) plan(e *plan.Entry, object string) error {
 	switch {
 	case p.End != nil:
@@ -325,7 +323,7 @@ func (p *parser) plan(e *plan.Entry, object string) error {
 		return nil
 	}
 	p.Entries = append(p.Entries, Entry{Entry: e, object: key})
-	return e.Validate() // which gives the fields their values
+	return e.Validate() // which also sets the values of the fields
 }
 
 func (p *parser) attempt(a *Attempt) error {
@@ -341,8 +339,8 @@ func (p *parser) attempt(a *Attempt) error {
 	return e.Attempts[len(e.Attempts)-1].Validate()
 }
 
-// result takes a result. One that neither wrote nor failed found the object to be as wanted already, perhaps
-// because of the attempt.
+// result adds a result. A result without a write or a failure found the object as wanted, perhaps because of
+// the attempt.
 func (p *parser) result(r *Result) error {
 	if err := p.check(r.Entry, r.Subresource); err != nil {
 		return err
@@ -356,19 +354,19 @@ func (p *parser) result(r *Result) error {
 	return e.Results[len(e.Results)-1].Validate()
 }
 
-// settle takes away the doubt about the attempts on an endpoint.
+// settle clears the doubt about attempts on an endpoint.
 func (e *Entry) settle(subresource string) {
 	e.Attempts = slices.DeleteFunc(e.Attempts, func(a Attempt) bool { return a.Subresource == subresource })
 }
 
-// check returns an error unless an entry has been planned, and may be sent to a subresource.
+// check rejects a record without a planned entry, or with an impossible subresource.
 func (p *parser) check(entry int, subresource string) error {
 	switch {
 	case !p.Begun:
 		return errOrder
 	case entry < 0 || entry >= len(p.Entries):
 		return errors.New("no such entry")
-	case p.brief, subresource == "": // a glance does not read of what kind the object is
+	case p.brief, subresource == "": // a glance does not read the object's kind
 		return nil
 	}
 	object := &p.Entries[entry].Object
@@ -379,7 +377,7 @@ func (p *parser) check(entry int, subresource string) error {
 	return nil
 }
 
-// briefRecord is a record without its contents, which the first format had in another form.
+// briefRecord is a record without contents, which the first format encoded differently.
 type briefRecord struct {
 	record
 	Planned *struct {
@@ -395,7 +393,7 @@ type briefRecord struct {
 	} `json:"result"`
 }
 
-// noContents hides the diff.Partial of a record.
+// noContents shadows the diff.Partial of a record.
 type noContents struct {
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`

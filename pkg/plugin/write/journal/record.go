@@ -1,11 +1,10 @@
-// Package journal keeps a durable record of a run that writes: what was planned, each
-// write before it is attempted, and its outcome.
+// Package journal keeps a durable record of a run that writes: the planned changes, each write before its
+// attempt, and its outcome.
 //
-// A journal is an append-only file of JSON Lines. A run that is killed, or loses
-// power, leaves at most a torn last line behind; the lines before it say which entries
-// are done, failed, in doubt or not begun.
+// A journal is an append-only file of JSON Lines. A kill or a power failure leaves at most a torn last line;
+// the lines before it tell which entries are done, failed, in doubt or not begun.
 //
-// Values of Secrets are left out unless the user asks for them.
+// Values of Secrets are left out unless the user includes them.
 package journal
 
 import (
@@ -20,46 +19,41 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Header is the first record: which run this is.
+// Header is the first record: it identifies the run.
 type Header struct {
-	// APIVersion is that of the format, plan.APIVersion. The first format had none.
+	// APIVersion is the format version, plan.APIVersion. The first format had none.
 	APIVersion string `json:"apiVersion"`
 
 	ID string `json:"id"`
-	// Command is the name of the command, and Arguments what was typed after it,
-	// without credentials.
+	// Command is the name of the command, and Arguments are its arguments without credentials.
 	Command   string    `json:"command"`
 	Arguments []string  `json:"arguments,omitempty"`
 	Started   time.Time `json:"started"`
-	// FieldManager is the manager that the writes are recorded under, so that a
-	// run that is resumed uses the same.
+	// FieldManager is the field manager of the writes, also for a resumed run.
 	FieldManager string `json:"fieldManager"`
-	// Allowed is what the user allowed when the run began, and holds when it is
-	// resumed.
+	// Allowed is what the user allowed at the start; it stays valid when the run is resumed.
 	Allowed Allowed `json:"allowed,omitzero"`
-	// Secrets reports that values of Secrets are in the journal, which only the user may decide.
+	// Secrets reports that the journal contains values of Secrets, which only the user may choose.
 	Secrets bool `json:"secrets,omitempty"`
-	// Undoes is the ID of the journal whose writes this run undoes; empty for other runs.
+	// Undoes is the ID of the journal that this run undoes; empty for other runs.
 	Undoes string `json:"undoes,omitempty"`
-	// Run is how the changes came about. For an undo it has only the cluster, the
-	// version and the clock.
+	// Run describes the origin of the changes. For an undo it has only the cluster, the version and the clock.
 	Run plan.Run `json:"run"`
 }
 
-// Allowed is what a user allowed beyond the changes themselves, by the flags of
-// apply-existing with these names.
+// Allowed is the set of permissions that the user gave with the apply-existing flags of these names.
 type Allowed struct {
-	// ForceConflicts takes over fields whose owners would set them back, TakeFrom only
-	// those of these managers.
+	// ForceConflicts takes over fields even if their owners would set them back, TakeFrom only from these
+	// managers.
 	ForceConflicts bool     `json:"forceConflicts,omitempty"`
 	TakeFrom       []string `json:"takeFrom,omitempty"`
-	// IncludeManaged also writes objects that something else manages and may revert.
+	// IncludeManaged also writes objects whose manager may revert the change.
 	IncludeManaged bool `json:"includeManaged,omitempty"`
-	// SkipRejected skips objects that are rejected, instead of writing nothing.
+	// SkipRejected skips rejected objects, instead of writing nothing.
 	SkipRejected bool `json:"skipRejected,omitempty"`
 }
 
-// Allow adds what was allowed when a run was started.
+// Allow adds the permissions given when a run was started.
 func (a *Allowed) Allow(before Allowed) {
 	a.ForceConflicts = a.ForceConflicts || before.ForceConflicts
 	a.TakeFrom = slices.Concat(a.TakeFrom, before.TakeFrom)
@@ -67,7 +61,7 @@ func (a *Allowed) Allow(before Allowed) {
 	a.SkipRejected = a.SkipRejected || before.SkipRejected
 }
 
-// String is the flags as they are typed.
+// String returns the flags as typed.
 func (a Allowed) String() string {
 	var flags []string
 	for _, f := range []struct {
@@ -88,7 +82,7 @@ func (a Allowed) String() string {
 	return strings.Join(flags, " ")
 }
 
-// record is one line: exactly one of the fields is set.
+// record is one line: exactly one field is set.
 type record struct {
 	Header  *Header     `json:"header,omitempty"`
 	Planned *plan.Entry `json:"planned,omitempty"`
@@ -98,7 +92,7 @@ type record struct {
 	Resumed *Resumed    `json:"resumed,omitempty"`
 	End     *End        `json:"end,omitempty"`
 
-	object string // that is planned, as the line has it
+	object string // the planned object, as in the line
 }
 
 // begin follows the planned entries: from here on there may be writes. A watch plans more after the End of a
@@ -108,47 +102,44 @@ type begin struct {
 	Time    time.Time `json:"time"`
 }
 
-// Attempt is recorded before a request that writes is sent.
+// Attempt is recorded before a write request is sent.
 type Attempt struct {
-	// Entry is the place of the object among the planned entries, from 0.
+	// Entry is the index of the planned entry, from 0.
 	Entry       int    `json:"entry"`
 	Subresource string `json:"subresource,omitempty"`
-	// UID and ResourceVersion are those that the request is guarded with.
+	// UID and ResourceVersion guard the request.
 	UID             types.UID      `json:"uid,omitempty"`
 	ResourceVersion string         `json:"resourceVersion"`
 	Method          request.Method `json:"method"`
-	// Partial is the object as it is, and as the dry run answered.
+	// Partial is the current object, and the result of the dry run.
 	diff.Partial
 	Time time.Time `json:"time"`
 }
 
-// Result is recorded after a write, or once it is known that there will be none.
+// Result is recorded after a write, or once it is certain that there will be none.
 type Result struct {
 	Entry       int    `json:"entry"`
 	Subresource string `json:"subresource,omitempty"`
-	// Outcome is apply's: "applied", "unchanged", "failed", ...
+	// Outcome is the outcome of apply: "applied", "unchanged", "failed", ...
 	Outcome string `json:"outcome"`
-	// Written reports that the server stored the request. ResourceVersion is then
-	// that of the object after it, and Partial the object before it and as the
-	// server answered, what admission changed included.
+	// Written reports that the server stored the request. ResourceVersion is then the new one, and Partial the
+	// object before it and in the server's response, including changes by admission.
 	Written         bool      `json:"written,omitempty"`
 	UID             types.UID `json:"uid,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 	diff.Partial
-	// Failed reports that the object is not as wanted: Error says why.
+	// Failed reports that the object is not as wanted; Error is the reason.
 	Failed bool `json:"failed,omitempty"`
-	// Retries counts how often the request was sent again.
+	// Retries counts the repetitions of the request.
 	Retries int `json:"retries,omitempty"`
-	// Error is masked when it is recorded.
+	// Error is redacted when it is recorded.
 	Error string `json:"error,omitempty"`
-	// More reports that another request of the same entry follows: the part of the
-	// change that goes to /status.
+	// More reports that another request of the same entry follows, for the change to /status.
 	More bool      `json:"more,omitempty"`
 	Time time.Time `json:"time"`
 }
 
-// End is the last record of a run that finished, or was interrupted cleanly. In the journal of a watch others
-// follow.
+// End is the last record of a finished or cleanly interrupted run. In a watch's journal, further runs follow.
 type End struct {
 	// Interrupted reports that the user stopped the run.
 	Interrupted bool `json:"interrupted,omitempty"`

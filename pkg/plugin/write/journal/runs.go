@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Run summarises one journal.
+// Run summarizes a journal.
 type Run struct {
 	ID        string    `json:"id"`
 	Started   time.Time `json:"started"`
@@ -29,34 +29,34 @@ type Run struct {
 	Arguments []string  `json:"arguments,omitempty"`
 	Planned   int       `json:"planned"`
 	Applied   int       `json:"applied"`
-	Unchanged int       `json:"unchanged"` // found to be as wanted, or gone
+	Unchanged int       `json:"unchanged"` // already as wanted, or deleted
 	Failed    int       `json:"failed"`
 	InDoubt   int       `json:"inDoubt"`
 	Left      int       `json:"left"`
-	// Written counts the objects of which anything was stored, or may have been: what can be undone.
+	// Written counts the objects that were or may have been stored, and can be undone.
 	Written int `json:"-"`
 	// Complete reports that the run finished.
 	Complete bool `json:"complete"`
-	// Undoes is the ID of the run that this one undid.
+	// Undoes is the ID of the run that this run undid.
 	Undoes string `json:"undoes,omitempty"`
-	// Undone counts the objects of this run that later runs undid.
+	// Undone counts the objects of this run undone by later runs.
 	Undone  int    `json:"undone"`
 	Journal string `json:"journal"`
 }
 
-// Name returns how a user can name the run: by its ID, or by the journal if that has another name
-// or is kept elsewhere.
+// Name returns the name of the run for users: its ID, or the journal's path if it is renamed or outside
+// Directory.
 func (r *Run) Name() string { return nameOf(r.Journal) }
 
 // Resumable reports whether the run was interrupted and can be resumed.
 func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 
-// Undoable reports whether the run wrote what has not been undone.
+// Undoable reports whether the run has writes that were not undone.
 func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
-// Runs returns the runs that the journals in a directory, and in those of runs on several clusters below it,
-// record, and other journals, the latest first: those on the cluster of a context, or all if the context is
-// empty. Broken is called for each journal that cannot be read; the error is that of the directory.
+// Runs returns the runs, latest first, of other journals and of the journals in a directory, including its
+// subdirectories for fleet runs: those on the cluster of a context, or all if it is empty. Broken is called
+// for each unreadable journal; the error is an error of the directory.
 func Runs(directory, context string, broken func(journal string, err error),
 	others ...string,
 ) ([]Run, error) {
@@ -97,7 +97,7 @@ func Runs(directory, context string, broken func(journal string, err error),
 	return runs, nil
 }
 
-// glances returns what a Glance at files shows, and calls broken for each that cannot be read.
+// glances returns a Glance at each file, and calls broken for unreadable ones.
 func glances(files []string, broken func(journal string, err error)) (out []*Journal) {
 	for _, file := range files {
 		if j, err := Glance(file); err != nil {
@@ -109,21 +109,20 @@ func glances(files []string, broken func(journal string, err error)) (out []*Jou
 	return out
 }
 
-// Undone returns the objects, by their names, that runs of a plan wrote, as the journals in Directory record
-// it: true for what later runs undid. The clock and the seed of a plan are those of no other. Broken and the
-// error are those of Runs.
+// Undone returns the objects that runs of a plan wrote, by name, from the journals in Directory: true if
+// later runs undid them. A plan is identified by its clock and seed. Broken and the error are as for Runs.
 func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.ObjectKey]bool, error) {
 	dir, err := Directory()
 	if err != nil {
 		return nil, nil //nolint:nilerr // then no journals are there
 	}
 	files, err := Files(dir)
-	journals := glances(files, broken) // of which the names have the second alone
+	journals := glances(files, broken) // their names only have seconds
 	slices.SortStableFunc(journals, func(a, b *Journal) int {
 		return a.Header.Started.Compare(b.Header.Started)
 	})
 	undone := map[engine.ObjectKey]bool{}
-	// whether a run undid what the plan made: by the IDs of its runs, and of those that undid one of these
+	// whether a run reverts the plan, by the IDs of its runs and of those that undid one of these
 	reverts := map[string]bool{}
 	for _, j := range journals {
 		reverted, reverting := reverts[j.Header.Undoes]
@@ -145,7 +144,7 @@ func Undone(of *plan.Run, broken func(journal string, err error)) (map[engine.Ob
 	return undone, err
 }
 
-// Run summarises the journal, but for what later runs undid.
+// Run summarizes the journal, without undos by later runs.
 func (j *Journal) Run() Run {
 	h := &j.Header
 	r := Run{
@@ -155,7 +154,7 @@ func (j *Journal) Run() Run {
 	n := j.Count()
 	r.Planned, r.Failed = len(j.Entries)-n[Superseded], n[Failed]
 	r.InDoubt, r.Left = n[InDoubt], n[Planned]+n[Partial]
-	objects := map[any]bool{} // that were written
+	objects := map[any]bool{} // written objects
 	for _, e := range j.Entries {
 		written := e.Wrote()
 		switch status := e.Status(); {
@@ -172,8 +171,8 @@ func (j *Journal) Run() Run {
 	return r
 }
 
-// Directory is where journals are kept unless the user names a file: in
-// XDG_STATE_HOME or ~/.local/state, on Windows in LocalAppData.
+// Directory is the default directory of journals: in XDG_STATE_HOME or ~/.local/state, on Windows in
+// LocalAppData.
 func Directory() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "kubectl-mutate"), nil
@@ -190,17 +189,17 @@ func Directory() (string, error) {
 	return filepath.Join(home, ".local", "state", "kubectl-mutate"), nil
 }
 
-// Extension is that of the files in Directory.
+// Extension is the extension of journal files.
 const Extension = ".jsonl"
 
-// NewID makes the ID of a run.
+// NewID returns a random run ID.
 func NewID() string {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id) // it never fails
 	return hex.EncodeToString(id)
 }
 
-// timeFormat begins the names, so that they are in the order of their times.
+// timeFormat is the prefix of the names, which makes them sort by time.
 const timeFormat = "20060102T150405Z"
 
 // FileName returns the name of a journal: its time, context and ID.
@@ -212,7 +211,7 @@ func fileName(started time.Time, mark, context, id string) string {
 	return started.UTC().Format(timeFormat) + mark + file.PlainName(context) + "-" + id + Extension
 }
 
-// watchMark stands in the name behind the time: a context has no dot there.
+// watchMark follows the time in the name: a context has no dot there.
 const watchMark = ".watch-"
 
 // WatchFileName is FileName for the journal of a watch.
@@ -220,9 +219,9 @@ func WatchFileName(started time.Time, context, id string) string {
 	return fileName(started, watchMark, context, id)
 }
 
-// Prune removes the journals in a directory that were written last before a time, and then the oldest until
-// the others take no more bytes than most; 0 stands for any number. Those of watches alone are removed where
-// that is wanted, and never one that is kept, by its path. A directory that does not exist has none.
+// Prune removes the journals in a directory that were last written before a time, then the oldest until the
+// rest has at most most bytes; 0: no limit. With watches, only journals of watches are removed; the path kept
+// never is. A missing directory is empty.
 func Prune(directory string, before time.Time, most int64, watches bool, kept string) error {
 	files, err := Files(directory)
 	if err != nil {
@@ -249,17 +248,15 @@ func Prune(directory string, before time.Time, most int64, watches bool, kept st
 	return nil
 }
 
-// fleetMark stands in the name between time and ID.
+// fleetMark is between time and ID in the name.
 const fleetMark = "-fleet-"
 
-// FleetName returns the name of a directory of journals, one for each cluster of a run on several: its time
-// and ID.
+// FleetName returns the directory name of a fleet run's journals, one per cluster: its time and ID.
 func FleetName(started time.Time, id string) string {
 	return started.UTC().Format(timeFormat) + fleetMark + id
 }
 
-// Files returns the journals in a directory by name, and so by time. A directory that
-// does not exist has none.
+// Files returns the journals in a directory by name, and so by time. A missing directory is empty.
 func Files(directory string) ([]string, error) {
 	entries, err := os.ReadDir(directory)
 	if errors.Is(err, os.ErrNotExist) {
@@ -277,16 +274,15 @@ func Files(directory string) ([]string, error) {
 	return out, nil
 }
 
-// Latest is how a user names the latest run.
+// Latest is the name of the latest run for users.
 const Latest = "latest"
 
-// Find returns the file that a user named by its path, by the ID that history shows, or as
-// Latest: that of the latest run on the cluster of a context which may report to be one that
-// is meant.
+// Find returns the journal that a user named by its path, by its ID in history, or as Latest: the latest run
+// on the cluster of a context for which may returns true.
 func Find(text, context string, may func(*Run) bool) (string, error) {
 	if _, err := os.Stat(text); err == nil || !errors.Is(err, os.ErrNotExist) ||
 		strings.ContainsAny(text, `/\.`) {
-		return text, nil // what is wrong with it shows when it is read
+		return text, nil // reading it reports the error
 	}
 	dir, err := Directory()
 	if err != nil {
@@ -307,8 +303,8 @@ func Find(text, context string, may func(*Run) bool) (string, error) {
 	return "", fmt.Errorf("there is no journal %q: name a file, an ID of those that `history` lists, or %s", text, Latest)
 }
 
-// latest returns the journal of the latest run. One that cannot be read, and whose name says that
-// it is later, is an error.
+// latest returns the journal of the latest run. A later journal, by its name, that cannot be read is an
+// error.
 func latest(dir, context string, may func(*Run) bool) (string, error) {
 	unread := map[string]error{} // by file
 	runs, err := Runs(dir, "", func(file string, err error) { unread[file] = err })
@@ -327,7 +323,7 @@ func latest(dir, context string, may func(*Run) bool) (string, error) {
 	return runs[found].Journal, nil
 }
 
-// nameOf returns how a user can name a journal: by the ID of its run, or else by its path.
+// nameOf returns a journal's name for users: the ID of its run, or else its path.
 func nameOf(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), Extension)
 	id := base[strings.LastIndex(base, "-")+1:]
@@ -337,10 +333,10 @@ func nameOf(path string) string {
 	return path
 }
 
-// isOf reports whether a journal has the name that FileName gives it for an ID.
+// isOf reports whether FileName gave a journal its name, with this ID.
 func isOf(path, id string) bool {
 	return validID.MatchString(id) && strings.HasSuffix(filepath.Base(path), "-"+id+Extension)
 }
 
-// validID matches what NewID makes.
+// validID matches the IDs of NewID.
 var validID = regexp.MustCompile(`^[0-9a-f]{8}$`)

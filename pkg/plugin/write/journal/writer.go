@@ -17,46 +17,45 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/plan"
 )
 
-// Writer appends to a journal. Every method but Plan and Result returns once its record is on the
-// disk; concurrent calls share the wait. After an error all further calls fail: a run
-// that cannot keep its journal must not go on writing. It is safe for concurrent use.
+// Writer appends to a journal. Every method except Plan and Result returns once its record is on disk;
+// concurrent calls share the flush. After an error all further calls fail: a run must not write without its
+// journal. It is safe for concurrent use.
 type Writer struct {
 	path    string
 	file    disk
-	secrets bool          // their values are recorded
-	entries []*plan.Entry // nil of runs that are over
-	shared  bool          // by several runs, one after the other
+	secrets bool          // record their values
+	entries []*plan.Entry // nil for finished runs
+	shared  bool          // by several consecutive runs
 
 	mu       sync.Mutex
 	size     int64
 	finished *sync.Cond      // a sync has ended
 	appended int             // records so far ...
-	durable  int             // ... of which so many are on the disk
-	open     map[int]Attempt // the last one of each entry that is on the disk and has no result yet
+	durable  int             // number of them on disk
+	open     map[int]Attempt // the last attempt of each entry that is on disk and has no result
 	syncing  bool
 	err      error
 }
 
-// disk is what a Writer needs of its file.
+// disk is the file of a Writer.
 type disk interface {
 	io.WriteCloser
 	Sync() error
 }
 
-// gather is how long a flush waits for the attempts of others while requests are under way. A run that has as
-// many attempts on the disk as it may send at once loses nothing by that, and flushes are the largest cost of
-// a journal.
+// gather is how long a flush waits for further attempts while requests are under way. A run with the maximum
+// of concurrent requests loses nothing, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
 
-// Error is the error for a journal that cannot be read or written, or not be trusted.
+// Error is the error of a journal that cannot be read, written or trusted.
 type Error struct {
 	Path string
-	Line int // from 1, of a journal that is damaged; else 0
+	Line int // from 1, in a damaged journal; else 0
 	Err  error
 }
 
-// Error is "journal FILE: reason", or "journal FILE, line N: reason". What a damaged line holds may be quoted
-// in the reason, which is cut.
+// Error is "journal FILE: reason", or "journal FILE, line N: reason". The reason may quote a damaged line,
+// and is truncated.
 func (e *Error) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("journal %s, line %d: %.400v", e.Path, e.Line, e.Err)
@@ -67,8 +66,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Create begins a journal in a file that must not exist yet; the directory is
-// made if need be. The error is an *Error.
+// Create creates a journal, and its directory if necessary. The file must not exist. The error is an *Error.
 func Create(path string, h Header) (*Writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, &Error{Path: path, Err: err}
@@ -94,8 +92,8 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, nil
 }
 
-// Resume reads a journal, and opens it to append to it, beginning with Resumed. A torn
-// last line was never reported as recorded, and is cut off. The error is an *Error.
+// Resume reads a journal and opens it for appending, beginning with Resumed. A torn last line was never
+// reported as recorded, and is removed. The error is an *Error.
 func Resume(path string) (*Journal, *Writer, error) {
 	f, err := open(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
@@ -111,7 +109,7 @@ func Resume(path string) (*Journal, *Writer, error) {
 		}
 	}
 	if err != nil {
-		_ = f.Close() // the error that is returned comes first
+		_ = f.Close() // the returned error has priority
 		return nil, nil, err
 	}
 	w := newWriter(path, f)
@@ -134,7 +132,7 @@ func newWriter(path string, f disk) *Writer {
 	return w
 }
 
-// covered returns a change of an entry as it is recorded: with the values of Secrets, or without.
+// covered returns a change of an entry as recorded: with or without the values of Secrets.
 func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
 	e := w.entries[entry]
 	t = redact.MarkedBy(e.Secrets(), t, e.Object)
@@ -144,23 +142,22 @@ func (w *Writer) covered(t diff.Partial, entry int) diff.Partial {
 	return redact.Partial(t, e.Object)
 }
 
-// lock keeps a second run from writing to the same journal. It closes a file that it
-// cannot lock.
+// lock prevents a second run from writing to the same journal. It closes the file on failure.
 func lock(path string, f *os.File) error {
 	if err := lockFile(f); err != nil {
-		_ = f.Close() // the error that is returned comes first
+		_ = f.Close() // the returned error has priority
 		return &Error{Path: path, Err: err}
 	}
 	return nil
 }
 
-// Path returns the name of the file.
+// Path returns the path of the file.
 func (w *Writer) Path() string { return w.path }
 
-// Name returns how a user can name the run: by its ID, or by the file if that is kept elsewhere.
+// Name returns the name of the run for users: its ID, or the path of a file outside Directory.
 func (w *Writer) Name() string { return nameOf(w.path) }
 
-// Plan records an entry that is to be written. It is durable after Begin.
+// Plan records a planned entry. It is durable after Begin.
 func (w *Writer) Plan(e plan.Entry) error {
 	planned := e
 	w.entries = append(w.entries, &planned)
@@ -172,8 +169,8 @@ func (w *Writer) Plan(e plan.Entry) error {
 	return w.append(record{Planned: &e})
 }
 
-// Evaluated records what an entry of a resumed journal is, as it was evaluated again: the values of Secrets
-// that the journal does not have, and what was made of them.
+// Evaluated sets an entry of a resumed journal as evaluated again: with the values of Secrets, and those
+// derived from them, that the journal lacks.
 func (w *Writer) Evaluated(entry int, e plan.Entry) {
 	w.entries[entry] = &e
 }
@@ -183,7 +180,7 @@ func (w *Writer) Begin() error {
 	return w.appendDurable(record{Begin: &begin{Entries: len(w.entries), Time: time.Now()}})
 }
 
-// Attempt records that a request is about to be sent.
+// Attempt records that a request will be sent.
 func (w *Writer) Attempt(a Attempt) error {
 	a.Time = time.Now()
 	recorded := a
@@ -197,8 +194,8 @@ func (w *Writer) Attempt(a Attempt) error {
 	return nil
 }
 
-// Open returns the write of an entry that was attempted and has no result, values of Secrets included; nil if
-// there is none.
+// Open returns the last attempt of an entry without a result, including values of Secrets; nil if there is
+// none.
 func (w *Writer) Open(entry int) *Attempt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,8 +205,8 @@ func (w *Writer) Open(entry int) *Attempt {
 	return nil
 }
 
-// Result records the outcome of an entry. It is in the file when Result returns, and on the disk with the
-// next record that is to be there. If the machine stops in between, the attempt is in doubt.
+// Result records the result of an entry. It is in the file on return, and on disk with the next durable
+// record. If the machine stops in between, the attempt is in doubt.
 func (w *Writer) Result(r Result) error {
 	w.mu.Lock()
 	delete(w.open, r.Entry)
@@ -229,13 +226,13 @@ func (w *Writer) End(e End) error {
 	return w.appendDurable(record{End: &e})
 }
 
-// Share lets several runs write to the journal, one after the other. It is closed by Finish.
+// Share lets several consecutive runs write to the journal. Finish closes it.
 func (w *Writer) Share() { w.shared = true }
 
-// Len returns how many entries were planned.
+// Len returns the number of planned entries.
 func (w *Writer) Len() int { return len(w.entries) }
 
-// Size returns how many bytes were written, and the error that ended it.
+// Size returns the number of bytes written, and the error that ended it.
 func (w *Writer) Size() (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +255,7 @@ func (w *Writer) Finish() error {
 	return nil
 }
 
-// append adds a line to the file: it is there even if the process is killed.
+// append adds a line to the file: it survives the end of the process.
 func (w *Writer) append(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -275,7 +272,7 @@ func (w *Writer) append(r record) error {
 	return w.err
 }
 
-// appendDurable adds a line, and returns once it is on the disk: it is there even if the machine stops.
+// appendDurable adds a line and returns once it is on disk: it survives a crash of the machine.
 func (w *Writer) appendDurable(r record) error {
 	if err := w.append(r); err != nil {
 		return err
@@ -286,8 +283,8 @@ func (w *Writer) appendDurable(r record) error {
 	return w.err
 }
 
-// sync brings all records so far to the disk. It is called with the lock held, and releases it meanwhile, so
-// that others can add to what the next sync has.
+// sync flushes all records so far to disk. It is called with the lock held, but releases it meanwhile, so
+// that others can add records for the next sync.
 func (w *Writer) sync() {
 	for upTo := w.appended; w.durable < upTo && w.err == nil; {
 		if w.syncing {
@@ -312,15 +309,13 @@ func (w *Writer) sync() {
 	}
 }
 
-// failed keeps the first error.
 func (w *Writer) failed(err error) {
 	if err != nil && w.err == nil {
 		w.err = &Error{Path: w.path, Err: err}
 	}
 }
 
-// syncDirectory makes the name of a new file durable, where a directory can be
-// synced.
+// syncDirectory makes the name of a new file durable, if the directory can be synced.
 func syncDirectory(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
