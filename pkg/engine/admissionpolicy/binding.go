@@ -26,18 +26,18 @@ type binding struct {
 	policydecode.Node // of the document
 	name, policy      string
 	broken            bool
-	resources         *cel.Constraints // nil for all that the policy matches
-	params            *paramRef        // nil for none
+	resources         *cel.Constraints // nil for everything that the policy matches
+	params            *paramRef        // may be nil
 }
 
-// paramRef names the parameters of a binding, by name or by selector.
+// paramRef selects a binding's parameters, by name or by selector.
 type paramRef struct {
 	name, namespace string
 	selector        *metav1.LabelSelector
 	denies          bool // parameterNotFoundAction Deny
 }
 
-// decodeBinding reads a binding. What is wrong with it goes to the report.
+// decodeBinding reads a binding. Errors go to the report.
 func decodeBinding(r *policydecode.Report, d engine.Document) *binding {
 	b := &binding{Node: policydecode.Node{Report: r}, name: d.Key.Name}
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
@@ -75,7 +75,7 @@ func decodeParamRef(n policydecode.Node) *paramRef {
 // unit is one policy with one of its bindings.
 type unit struct {
 	*policy
-	binding *binding // nil for a policy without one, evaluated as if it were bound
+	binding *binding // nil if the policy is evaluated as if it were bound
 }
 
 // rule names the policy and its binding.
@@ -87,11 +87,11 @@ func (u *unit) rule() engine.RuleRef {
 	return ref
 }
 
-// assumed stands in engine.RuleRef.Via for the binding that a policy does not have.
+// assumed is the engine.RuleRef.Via of a policy without a binding.
 const assumed = "assumed binding"
 
-// bind joins policies with their bindings, sorted by name. Bindings of policies that take
-// no part are dropped. Assume is that of engine.Compilation.
+// bind joins policies with their bindings, sorted by name. Bindings of unused policies are dropped. For
+// assume, see engine.Compilation.
 func bind(policies []*policy, bindings map[string][]*binding, assume bool) []unit {
 	slices.SortStableFunc(policies, func(a, b *policy) int { return cmp.Compare(a.Ref.Policy, b.Ref.Policy) })
 	var out []unit
@@ -115,8 +115,8 @@ func bind(policies []*policy, bindings map[string][]*binding, assume bool) []uni
 	return out
 }
 
-// unbound warns about a policy without a binding, unless the user asked for it to be evaluated, and reports
-// whether it is.
+// unbound warns of a policy without a binding, unless the user asked to evaluate it, and reports whether to
+// evaluate it.
 func (p *policy) unbound(assume bool) bool {
 	switch {
 	case p.broken:
@@ -131,7 +131,7 @@ func (p *policy) unbound(assume bool) bool {
 	return true
 }
 
-// lintParams warns of a policy and a binding that do not agree on whether there are parameters.
+// lintParams warns of a policy and a binding that disagree about parameters.
 func (p *policy) lintParams(b *binding) {
 	switch {
 	case p.params == nil && b != nil && b.params != nil:
@@ -147,11 +147,11 @@ func (p *policy) lintParams(b *binding) {
 type param struct {
 	name    string // "shop/limits"
 	content map[string]any
-	secret  bool // it is a Secret
+	secret  bool // is a Secret
 }
 
-// params returns the parameters that a policy is evaluated with: a single nil where it has
-// no paramKind. Where none is found, and the binding allows that, the error is a *cel.SkippedError.
+// params returns the parameters of a policy: a single nil without a paramKind. If none is found and the
+// binding allows that, the error is a *cel.SkippedError.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.binding == nil && u.asksParams {
 		return nil, &cel.UnsupportedError{Reason: fmt.Sprintf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
@@ -183,8 +183,8 @@ func (r *run) params(u *unit) ([]*param, error) {
 	return nil, parameterError(&cel.SkippedError{Reason: fmt.Sprintf("there is no %s, and parameterNotFoundAction is Allow", wants)})
 }
 
-// paramNamespace is where a server looks for parameters: nowhere in particular
-// for a kind without namespaces, else where the binding says, or where the object is.
+// paramNamespace returns a server's namespace for parameters: none for cluster-scoped kinds, else the
+// binding's or the object's.
 func (r *run) paramNamespace(u *unit) (string, error) {
 	if r.world.Mapper == nil {
 		return "", fmt.Errorf("paramKind %s is not known", u.params.Kind)
@@ -207,10 +207,10 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 	return "", errors.New("an object without a namespace needs a paramRef.namespace")
 }
 
-// parameterError is the error of a binding whose parameters cannot be had.
+// parameterError is the error of a binding with unavailable parameters.
 func parameterError(err error) error { return fmt.Errorf("parameters of the binding: %w", err) }
 
-// readParams reads the parameters of a binding, in the order of their names.
+// readParams reads a binding's parameters, sorted by name.
 func (r *run) readParams(
 	kind schema.GroupVersionKind, namespace string, ref *paramRef,
 ) (out []*param, err error) {
@@ -243,8 +243,8 @@ func (r *run) readParams(
 	return out, err
 }
 
-// newParam returns a parameter as expressions see it. A server holds its built-in kinds as
-// Go values without apiVersion and kind.
+// newParam returns a parameter for expressions. A server holds built-in kinds as Go values without apiVersion
+// and kind.
 func newParam(u *unstructured.Unstructured) *param {
 	p := &param{
 		name: strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), content: u.Object,

@@ -24,7 +24,7 @@ const (
 	kindBinding = "MutatingAdmissionPolicyBinding"
 )
 
-// fromCluster is the origin of documents that are installed.
+// fromCluster is the origin of installed documents.
 const fromCluster = "cluster"
 
 // Dialect reads MutatingAdmissionPolicies of the versions v1, v1beta1 and v1alpha1.
@@ -36,8 +36,8 @@ func New() *Dialect { return &Dialect{} }
 // Name is "admissionpolicy".
 func (*Dialect) Name() string { return Name }
 
-// Accepts returns Policy for policies and Input for bindings. Only the policies say which
-// kinds are parameters; these are read when they are needed.
+// Accepts returns Policy for policies and Input for bindings. Only policies tell the kinds of parameters,
+// which are read on demand.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {
 	case schema.GroupKind{Group: apiGroup, Kind: kindPolicy}:
@@ -48,12 +48,12 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	return engine.Foreign
 }
 
-// Compile compiles policies and joins them with their bindings. What does not
-// compile is left out and reported, with the place in the expression.
+// Compile compiles policies and joins them with their bindings. Invalid ones are omitted and reported, with
+// the place in the expression.
 func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	bindings := map[string][]*binding{} // by policy
-	known := engine.PolicyNames{}       // policies, whether the user wants them or not
+	known := engine.PolicyNames{}       // policies, including those that the user excludes
 	keeps, environments := c.Rules.Keeps(), map[bool]*cel.Environment{}
 	var reports []*policydecode.Report
 	for _, d := range c.Documents {
@@ -96,12 +96,12 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var errs []error
 	for _, r := range reports {
 		errs = append(errs, r.Errs...)
-		r.Line = nil // the documents need not be kept
+		r.Line = nil // let the documents be freed
 	}
 	return p, errors.Join(errs...)
 }
 
-// environmentOf returns what a server declares for the expressions of a policy, with params or without.
+// environmentOf returns a server's declarations for the expressions of a policy, with or without params.
 func environmentOf(known map[bool]*cel.Environment, params bool) (*cel.Environment, error) {
 	if e := known[params]; e != nil {
 		return e, nil
@@ -111,20 +111,19 @@ func environmentOf(known map[bool]*cel.Environment, params bool) (*cel.Environme
 	return e, err
 }
 
-// program is all policies, each with its bindings, in order.
+// program is all policies with their bindings, in order.
 type program struct {
 	engine.Descriptions
 	units    []unit
 	asksUser bool // some policy uses request user information
 }
 
-// invoked has the policies that ran in the first round and want to run again, by policy,
-// binding and parameter.
+// invoked has the policies that ran in the first round and want to run again, by policy, binding and
+// parameter.
 type invoked map[engine.RuleRef]bool
 
-// Evaluate runs the policies. In the second round only those run that ran in the
-// first and are to be reinvoked, as in an API server, which has the second round
-// for them whenever any mutation was applied at all.
+// Evaluate runs the policies. The second round runs only those that ran in the first and want reinvocation;
+// like an API server, it takes place whenever any mutation was applied.
 func (p *program) Evaluate(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 ) (*unstructured.Unstructured, error) {
@@ -151,14 +150,14 @@ func (p *program) Evaluate(
 		t.Invocation.Again = r.applied && len(r.reinvocable) > 0 && r.denied == ""
 	}
 	engine.HandOver(sink, r.steps, r.denied)
-	if r.denied != "" { // no policy changes an object that would be denied
+	if r.denied != "" { // nothing changes a denied object
 		return t.Object, ctx.Err()
 	}
 	return r.object, ctx.Err()
 }
 
-// excluded returns what no policy of the API ever sees, if the object is such
-// (pkg/admission/plugin/policy/generic in k8s.io/apiserver).
+// excluded returns why no policy of the API ever sees the object, or "" (pkg/admission/plugin/policy/generic
+// in k8s.io/apiserver).
 func excluded(t engine.Target) string {
 	switch t.Key.Group {
 	case apiGroup:
@@ -175,11 +174,11 @@ func excluded(t engine.Target) string {
 	return ""
 }
 
-// describe describes the policy. Its binding narrows what it matches when it is evaluated.
+// describe describes the policy. Its binding narrows its matches at evaluation.
 func (u *unit) describe() engine.Description {
 	d := u.Policy.Describe()
 	d.Rule = u.rule()
-	// no live object stands for a request to a subresource
+	// no live object corresponds to a request to a subresource
 	d.Matches, d.Requests = engine.SplitRequests(u.Constraints.Selections(""))
 	if u.binding != nil && u.binding.resources != nil {
 		d.AsksOperation = d.AsksOperation || u.binding.resources.AsksOperation()
@@ -196,7 +195,7 @@ func (u *unit) describe() engine.Description {
 	return d
 }
 
-// reviews is the path of access reviews of an API server.
+// reviews is the API path of access reviews.
 const reviews = "/apis/authorization.k8s.io/v1/"
 
 func (u *unit) asks() []engine.Ask {

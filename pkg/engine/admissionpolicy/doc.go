@@ -1,14 +1,10 @@
-// Package admissionpolicy evaluates Kubernetes' MutatingAdmissionPolicies with
-// their bindings and parameters.
+// Package admissionpolicy evaluates Kubernetes' MutatingAdmissionPolicies with their bindings and parameters.
 //
-// Each policy is evaluated once for each binding and each parameter that the
-// binding names, in the order of their names: an API server promises none. A
-// policy from the cluster that nothing binds does nothing, as there; one from a
-// file, with no binding beside it, is evaluated as if it were bound to everything.
+// Each policy is evaluated once per binding and parameter, in the order of their names: an API server
+// promises none. A policy from the cluster without a binding does nothing, as there; one from a file is
+// evaluated as if it were bound to everything.
 //
-// As on a server, all policies are matched against the object as the request
-// brings it, and then mutate it one after the other; those with the
-// reinvocationPolicy IfNeeded do so once more in the second round. Where a policy
-// fails and its failurePolicy is Fail, the object would be denied, so that no
-// policy changes it.
+// As on a server, all policies are matched with the object in the request, and then mutate it one after the
+// other; those with the reinvocationPolicy IfNeeded do so again in the second round. If a policy with
+// failurePolicy Fail fails, the object would be denied, so no policy changes it.
 package admissionpolicy

@@ -21,18 +21,18 @@ type policy struct {
 	policydecode.Node // of the document
 	cel.Policy
 	broken        bool                     // it does not compile
-	params        *schema.GroupVersionKind // paramKind; nil for none
+	params        *schema.GroupVersionKind // paramKind; may be nil
 	asksParams    bool                     // an expression uses params
 	asksNamespace bool                     // an expression uses namespaceObject
 }
 
-// maxConditions is how many match conditions an API server takes.
+// maxConditions is an API server's limit of match conditions.
 const maxConditions = 64
 
-// expressions are those that a policy has.
+// expressions are a policy's expressions.
 type expressions struct{ variables, conditions, mutations []cel.Source }
 
-// decodePolicy reads a policy. What is wrong with it goes to the report.
+// decodePolicy reads a policy. Errors go to the report.
 func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressions) {
 	p := &policy{Node: policydecode.Node{Report: r}}
 	p.Ref = engine.RuleRef{
@@ -69,10 +69,10 @@ func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressio
 	return p, x
 }
 
-// identifier matches the names of variables that CEL accepts.
+// identifier matches CEL's variable names.
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
-// compile compiles the expressions; errors go to the report, and leave the policy broken.
+// compile compiles the expressions; an error goes to the report and leaves the policy broken.
 func (p *policy) compile(x expressions, in *cel.Environment) {
 	b := cel.Builder{Scope: in.NewScope(), Failed: func(n policydecode.Node, err error) { n.Fail("%w", err) }}
 	for _, v := range x.variables {
@@ -96,7 +96,7 @@ func (p *policy) compile(x expressions, in *cel.Environment) {
 	p.lint()
 }
 
-// lint warns about what a server would refuse, and about what a preview cannot know.
+// lint warns of rejections by a server, and of limits of a preview.
 func (p *policy) lint() {
 	p.asksParams = p.params != nil && p.Scope.Uses("params")
 	p.asksNamespace = p.Scope.Uses("namespaceObject")
@@ -113,8 +113,7 @@ func (p *policy) lint() {
 	}
 }
 
-// decodeConstraints reads matchConstraints or matchResources, with the defaults that an
-// API server fills in.
+// decodeConstraints reads matchConstraints or matchResources, with an API server's defaults.
 func decodeConstraints(n policydecode.Node) *cel.Constraints {
 	f := n.Fields()
 	c := cel.DecodeConstraints(f, func(list policydecode.Node) {
@@ -149,14 +148,13 @@ func decodeParamKind(n policydecode.Node) *schema.GroupVersionKind {
 	return &gvk
 }
 
-// errUndecodable is the error of a JSON patch whose result an API server cannot decode, in its words. It
-// refuses the object then, whatever the failurePolicy (dispatch in
-// pkg/admission/plugin/policy/mutating of k8s.io/apiserver).
+// errUndecodable is an API server's error for a JSON patch whose result it cannot decode. It then refuses the
+// object, whatever the failurePolicy (dispatch in pkg/admission/plugin/policy/mutating of k8s.io/apiserver).
 var errUndecodable = errors.New("strict decoding error")
 
-// decodable checks the result of a JSON patch as an API server does, which decodes built-in
-// kinds strictly: a field that the kind does not have is an error. Fields that were there
-// before the patch do not count. A kind without a schema is not checked.
+// decodable checks the result of a JSON patch like an API server, which decodes built-in kinds strictly: an
+// unknown field is an error. Fields from before the patch do not count. A kind without a schema is not
+// checked.
 func (r *run) decodable(ctx context.Context, before, after map[string]any) error {
 	kind := r.target.Object.GroupVersionKind()
 	if !diff.BuiltIn(kind.Group) {
@@ -164,7 +162,7 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 	}
 	s, err := cel.SchemaOf(ctx, r.world, kind)
 	if err != nil || s.Fields == nil {
-		return nil // a rule that needs no schema goes on without
+		return nil // a rule that needs no schema continues
 	}
 	added := unknownFields(s.Fields, after)
 	if len(added) > 0 {
@@ -177,7 +175,7 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 	return fmt.Errorf("%w: %s", errUndecodable, strings.Join(added, ", "))
 }
 
-// unknownFields names the fields that a schema does not have.
+// unknownFields returns the fields that a schema does not have.
 func unknownFields(v engine.FieldValidator, object map[string]any) []string {
 	var out []string
 	for _, f := range v.Validate(nil, object) {

@@ -18,24 +18,24 @@ import (
 // run is one round of all policies on one object.
 type run struct {
 	ctx    context.Context // a run does not outlive its call
-	target engine.Target   // as requested: all policies are matched against it
+	target engine.Target   // as requested: all policies match it
 	world  *engine.World
 	object *unstructured.Unstructured // with the changes of the policies so far
 	sink   engine.Sink
 
 	asksUser    bool    // some policy uses request user information
-	excluded    string  // what no policy ever sees; empty where they do
-	again       invoked // in the second round, what runs again
+	excluded    string  // why no policy ever sees the object; else empty
+	again       invoked // in the second round, the policies to run again
 	reinvocable invoked
-	applied     bool   // some mutation was applied, whether or not it changed anything
-	denied      string // the first policy for which the object would be denied
+	applied     bool   // some mutation was applied, even without a change
+	denied      string // the first policy that would deny the object
 	steps       []engine.Step
 
 	candidate *cel.Candidate // the simulated request, which all policies share
-	fields    map[string]any // of it, for expressions
+	fields    map[string]any // its fields, for expressions
 }
 
-// request returns the simulated request, for matching and for expressions.
+// request returns the simulated request, for matching and expressions.
 func (r *run) request() (*cel.Candidate, map[string]any) {
 	t := r.target
 	operation := t.Request.Operation
@@ -60,8 +60,7 @@ func (r *run) request() (*cel.Candidate, map[string]any) {
 
 func isNamespace(t engine.Target) bool { return t.Key.Group == "" && t.Key.Kind == "Namespace" }
 
-// unit evaluates a policy with one binding, once for each parameter. An error ends the
-// run.
+// unit evaluates a policy with one binding, once per parameter. An error ends the run.
 func (r *run) unit(u *unit) error {
 	if err := r.ctx.Err(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (r *run) unit(u *unit) error {
 	return nil
 }
 
-// match compares the request with a policy and its binding. The error is why it is not known.
+// match compares the request with a policy and its binding. An error means that the result is unknown.
 func (r *run) match(u *unit) (cel.Match, error) {
 	c := r.candidate
 	m, err := u.Constraints.Match(c)
@@ -127,8 +126,7 @@ func (r *run) match(u *unit) (cel.Match, error) {
 	return m, err
 }
 
-// passOver adds the step of a policy that does not match. The second round does not
-// repeat it.
+// passOver adds the step of a policy that does not match, except in the second round.
 func (r *run) passOver(step engine.Step, why func() error) {
 	if r.again == nil && r.sink.Wants(engine.NotMatched) {
 		step.Outcome, step.Err = engine.NotMatched, why()
@@ -136,7 +134,7 @@ func (r *run) passOver(step engine.Step, why func() error) {
 	}
 }
 
-// fail adds the step of a policy that does not apply, or cannot be evaluated.
+// fail adds the step of a policy that does not apply or cannot be evaluated.
 func (r *run) fail(u *unit, step engine.Step, err error) error {
 	if ended := r.ctx.Err(); ended != nil {
 		return ended
@@ -155,7 +153,7 @@ func isRefused(err error) bool {
 	return errors.Is(err, errUndecodable) || errors.As(err, &another)
 }
 
-// invoke evaluates a policy with one parameter. On a server, conditions do not see the Namespace.
+// invoke evaluates a policy with one parameter. As on a server, conditions do not see the Namespace.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	u.Traffic.Mark(&step,
 		cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
@@ -189,8 +187,8 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	return r.mutate(ctx, u, step, in)
 }
 
-// mutate runs the mutations of a policy, each on the result of the one before. A failure
-// does not stop the others.
+// mutate runs a policy's mutations, each on the result of the previous one. A failure does not stop the
+// others.
 func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Input) error {
 	before := r.object
 	var failures []error
@@ -200,7 +198,7 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 		result, err := r.mutation(ctx, u, x, in, before.Object)
 		switch {
 		case err == nil:
-			if given != r.object { // what the server's decoding adds is not a change of the policy
+			if given != r.object { // the server's decoding is not a change by the policy
 				result.Object = diff.AsWritten(r.object.Object, given.Object, result.Object, diff.Type{})
 			}
 			r.applied, r.object = true, &unstructured.Unstructured{Object: result.Object}
@@ -233,7 +231,7 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 	return nil
 }
 
-// decoded returns the object as the next mutation sees it: a server decodes the result of each.
+// decoded returns the object for the next mutation: a server decodes each result.
 func (r *run) decoded() *unstructured.Unstructured {
 	if !r.applied {
 		return r.object
@@ -241,7 +239,7 @@ func (r *run) decoded() *unstructured.Unstructured {
 	return openapi.AsStored(r.object)
 }
 
-// mutation runs a mutation of a policy; before is the object before the first one.
+// mutation runs one mutation of a policy; before is the object before its first one.
 func (r *run) mutation(
 	ctx context.Context, u *unit, x *cel.Expression, in cel.Input, before map[string]any,
 ) (cel.Result, error) {

@@ -23,21 +23,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Input is what expressions see. A nil object is null for them.
+// Input is the input of expressions, in which a nil object is null.
 type Input struct {
 	Object, OldObject map[string]any
-	// Request is what authorizer.requestResource is about.
+	// Request is the request of authorizer.requestResource.
 	Request *Candidate
-	// RequestMap is what expressions see as request.
+	// RequestMap is the value of request.
 	RequestMap map[string]any
-	// Namespace is the Namespace of the object, nil for none.
+	// Namespace is the object's Namespace; it may be nil.
 	Namespace map[string]any
 	Params    map[string]any
-	// Access answers authorizer; where it is nil, expressions that ask are unsupported.
+	// Access answers authorizer; without it, expressions that use authorizer are unsupported.
 	Access engine.Authorizer
-	// User is whom authorizer and authorizer.requestResource ask for.
+	// User is the user of authorizer and authorizer.requestResource.
 	User engine.UserInfo
-	// Explain adds the values of the operands to conditions that are false.
+	// Explain adds operand values to false conditions.
 	Explain bool
 	// Extra are the values of a language's own variables.
 	Extra map[string]any
@@ -84,7 +84,7 @@ func valueOf(m map[string]any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(m)
 }
 
-// lazily returns the variables of the policy, each evaluated when it is first used.
+// lazily returns the policy's variables, each evaluated on first use.
 func (e *Evaluation) lazily() *lazy.MapValue {
 	m := lazy.NewMapValue(types.NewObjectType(variablesTypeName))
 	for _, v := range e.scope.variables {
@@ -99,7 +99,7 @@ func (e *Evaluation) lazily() *lazy.MapValue {
 	return m
 }
 
-// namespace is the Namespace without what a server keeps from expressions.
+// namespace returns the Namespace without fields that a server hides from expressions.
 func (e *Evaluation) namespace() ref.Val {
 	if e.input.Namespace == nil {
 		return types.NullValue
@@ -111,7 +111,7 @@ func (e *Evaluation) namespace() ref.Val {
 	return common.SchemalessTypedToVal(plugincel.CreateNamespaceObject(&ns))
 }
 
-// authorizer answers what a user may do, with the resource of the request or with any.
+// authorizer returns the value of authorizer, or of authorizer.requestResource.
 func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	if e.input.Access == nil {
 		err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
@@ -129,15 +129,14 @@ func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	}
 }
 
-// access passes the questions of Kubernetes' authorizer library to the Authorizer of an
-// evaluation.
+// access passes the requests of Kubernetes' authorizer library to an evaluation's Authorizer.
 type access struct{ evaluation *Evaluation }
 
 var _ authorizer.UnconditionalAuthorizer = access{}
 
-// Authorize asks the Authorizer; the library passes no context of its own. An error of
-// the server's decision is part of the answer that the expression sees. Where there is
-// no answer, the evaluation as a whole fails: an expression would take it for a no.
+// Authorize asks the Authorizer; the library passes no context of its own. An error in the server's decision
+// is part of the expression's result. Without a decision the whole evaluation fails, since an expression
+// would read it as a denial.
 func (a access) Authorize(
 	_ context.Context, attributes authorizer.Attributes,
 ) (authorizer.Decision, string, error) {

@@ -12,22 +12,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Constraints select requests. Without Rules they select every request that nothing
-// else keeps out.
+// Constraints select requests. Without Rules they select all requests that nothing else excludes.
 type Constraints struct {
 	Rules, Excluded     []Rule
 	Namespaces, Objects *selector.Labels // nil selects everything
-	// Equivalent selects requests for other versions of a resource too, as
-	// matchPolicy Equivalent does.
+	// Equivalent also selects requests for other versions of a resource, like matchPolicy Equivalent.
 	Equivalent bool
 }
 
 // Rule names resources and operations; "*" stands for all.
 type Rule = admissionregistrationv1.NamedRuleWithOperations
 
-// DecodeConstraints reads the fields that matchConstraints and matchResources share; matchPolicy,
-// and the call of Done, are left to the caller. What is wrong goes to the report. A list
-// that a rule lacks, without which it selects nothing, goes to missing.
+// DecodeConstraints reads the fields that matchConstraints and matchResources share; the caller reads
+// matchPolicy and calls Done. Errors go to the report. A list without which a rule selects nothing goes to
+// missing.
 func DecodeConstraints(f *policydecode.Fields, missing func(policydecode.Node)) *Constraints {
 	return &Constraints{
 		Namespaces: decodeLabels(f.At("namespaceSelector")), Objects: decodeLabels(f.At("objectSelector")),
@@ -88,7 +86,7 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 	return r
 }
 
-// OnlySubresources reports whether rules name resources, and none of them objects themselves.
+// OnlySubresources reports whether all resources in the rules are subresources, and there are any.
 func (c *Constraints) OnlySubresources() bool {
 	named := false
 	for i := range c.Rules {
@@ -102,9 +100,8 @@ func (c *Constraints) OnlySubresources() bool {
 	return named
 }
 
-// Selections returns the objects that the constraints may select in a namespace, or in
-// all where it is empty. A rule that names versions selects objects in these or, where
-// equivalent versions count, reads them in the first.
+// Selections returns the objects that the constraints may select in a namespace, or in all if it is empty. A
+// rule with versions selects objects in these or, with Equivalent, reads them in the first.
 func (c *Constraints) Selections(namespace string) []engine.Selection {
 	if len(c.Rules) == 0 {
 		all := *c
@@ -154,8 +151,7 @@ func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
 	return out
 }
 
-// Operations returns the operations that the rules name, each once; none where a rule
-// leaves them open.
+// Operations returns the distinct operations of the rules; none if a rule leaves them open.
 func (c *Constraints) Operations() []engine.Operation {
 	var out []engine.Operation
 	for i := range c.Rules {
@@ -172,7 +168,7 @@ func (c *Constraints) Operations() []engine.Operation {
 	return out
 }
 
-// AsksOperation reports whether a rule selects creations and no updates, or the other way round.
+// AsksOperation reports whether a rule selects creations but not updates, or vice versa.
 func (c *Constraints) AsksOperation() bool {
 	return slices.ContainsFunc(slices.Concat(c.Rules, c.Excluded), func(r Rule) bool {
 		has := func(o admissionregistrationv1.OperationType) bool { return slices.Contains(r.Operations, o) }
@@ -181,7 +177,7 @@ func (c *Constraints) AsksOperation() bool {
 	})
 }
 
-// Where describes what the constraints ask for beyond their Operations and Selections.
+// Where describes the constraints beyond their Operations and Selections.
 func (c *Constraints) Where() []string {
 	var out []string
 	for i := range c.Rules {
@@ -198,7 +194,7 @@ func (c *Constraints) Where() []string {
 	return out
 }
 
-// Describe describes all that the constraints ask for, but operations.
+// Describe describes the constraints without operations.
 func (c *Constraints) Describe() []string {
 	var out []string
 	if len(c.Rules) > 0 {
@@ -210,8 +206,7 @@ func (c *Constraints) Describe() []string {
 	return append(out, c.Where()...)
 }
 
-// ruleText is like "deployments, deployments/scale of apps/v1 named a", without the
-// operations.
+// ruleText is like "deployments, deployments/scale of apps/v1 named a", without operations.
 func ruleText(r *Rule) string {
 	var versions []string
 	for _, group := range r.APIGroups {
@@ -229,7 +224,7 @@ func ruleText(r *Rule) string {
 	return text
 }
 
-// scopeOf is Namespaced or Cluster; empty for both.
+// scopeOf returns Namespaced or Cluster; empty for both.
 func scopeOf(r *Rule) string {
 	if r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes {
 		return ""

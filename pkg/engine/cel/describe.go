@@ -26,11 +26,11 @@ func (s *Scope) Uses(name string) bool {
 // Call is a call that an expression makes on a variable.
 type Call struct {
 	On, Function string
-	// Args are the arguments that are text literals; any other is empty.
+	// Args are the arguments that are string literals; any other is empty.
 	Args []string
 }
 
-// Calls returns the calls that the expressions of the policy make.
+// Calls returns the calls in the expressions of the policy.
 func (s *Scope) Calls() []Call {
 	var out []Call
 	for _, x := range slices.Concat(s.compiled, s.variables) {
@@ -39,7 +39,7 @@ func (s *Scope) Calls() []Call {
 	return out
 }
 
-// describe notes what an expression names, calls and writes, and what of it cannot be meant.
+// describe records the names, calls and writes of an expression, and its probable mistakes.
 func (x *Expression) describe(root ast.Expr) {
 	slip := func(text string) {
 		if text != "" && !slices.Contains(x.slips, text) {
@@ -76,7 +76,7 @@ func (x *Expression) describe(root ast.Expr) {
 	x.uses, x.paths = slices.Compact(x.uses), engine.Distinct(x.paths)
 }
 
-// construct notes the paths of a patch.
+// construct records the paths of a patch.
 func (x *Expression) construct(e ast.Expr, slip func(string)) {
 	add := func(path string) {
 		if path != "" {

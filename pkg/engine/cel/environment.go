@@ -18,13 +18,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The bounds of an expression, which are an API server's.
+// The limits of an expression, as in an API server.
 const (
 	maxNesting    = 250
 	maxExpression = 100_000 // characters
 )
 
-// The names that expressions see.
+// The names in expressions.
 const (
 	objectName          = plugincel.ObjectVarName
 	oldObjectName       = plugincel.OldObjectVarName
@@ -37,38 +37,34 @@ const (
 	variablesTypeName   = "kubernetes.variables"
 )
 
-// Options declares what expressions may name besides object, oldObject, request,
-// namespaceObject and variables.
+// Options declares names in addition to object, oldObject, request, namespaceObject and variables.
 type Options struct {
-	// Params declares params, and Authorizer declares authorizer and
-	// authorizer.requestResource.
+	// Params declares params, and Authorizer declares authorizer and authorizer.requestResource.
 	Params, Authorizer bool
 	// RequestObjects declares request.object and request.oldObject.
 	RequestObjects bool
-	// PatchTypes allows all expressions, not only mutations, to construct values of
-	// the types Object and JSONPatch.
+	// PatchTypes allows all expressions, not only mutations, to construct Object and JSONPatch values.
 	PatchTypes bool
-	// Unquoted leaves the text of an expression out of its errors.
+	// Unquoted omits expressions from their errors.
 	Unquoted bool
 	// Extensions are a language's own libraries and variables.
 	Extensions []cel.EnvOption
 }
 
-// Environment has what the expressions of a language are compiled against: Kubernetes'
-// own libraries of all versions, so that whatever a server has stored compiles, and
-// what the Options add. It is safe for concurrent use.
+// Environment compiles the expressions of a language: with Kubernetes' own libraries of all versions, so that
+// everything stored on a server compiles, and the Options. It is safe for concurrent use.
 type Environment struct {
 	plain   *cel.Env
-	patches *cel.Env // the types of patches too
+	patches *cel.Env // with the types of patches
 
 	unquoted bool
 
-	mu    sync.Mutex // held while an expression is compiled
-	scope *Scope     // whose variables it may use
+	mu    sync.Mutex // held during compilation
+	scope *Scope     // the current policy's
 }
 
-// NewEnvironment returns an environment; that takes some milliseconds. It fails where the
-// Extensions contradict each other or what is declared already.
+// NewEnvironment returns an environment, which takes some milliseconds. It fails if the Extensions contradict
+// each other or existing declarations.
 func NewEnvironment(o Options) (*Environment, error) {
 	e := &Environment{unquoted: o.Unquoted}
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
@@ -99,7 +95,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each step wraps the types of the step before, so they cannot be one.
+	// Each step wraps the previous step's types, so they cannot be merged.
 	plain, err := base.Extend(append(names, declared...)...)
 	if err != nil {
 		return nil, err
@@ -117,7 +113,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 	return e, err
 }
 
-// complete adds a language's own extensions, and the variables of policies.
+// complete adds a language's extensions and the variables of policies.
 func (e *Environment) complete(env *cel.Env, extensions []cel.EnvOption) (*cel.Env, error) {
 	env, err := env.Extend(extensions...)
 	if err != nil {
@@ -126,8 +122,8 @@ func (e *Environment) complete(env *cel.Env, extensions []cel.EnvOption) (*cel.E
 	return env.Extend(cel.CustomTypeProvider(variableTypes{Provider: env.CELTypeProvider(), environment: e}))
 }
 
-// variableTypes knows the types of the variables of the policy that is compiled, so that all
-// policies share an environment: one of its own takes as much memory as a hundred expressions.
+// variableTypes has the types of the current policy's variables, so that policies share an environment: a
+// separate one would take the memory of a hundred expressions.
 type variableTypes struct {
 	types.Provider
 	environment *Environment
@@ -146,12 +142,12 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 	return &types.FieldType{Type: v.output}, true
 }
 
-// Scope compiles the expressions of one policy, which share its variables. It
-// belongs to one goroutine while it compiles, and serves many afterwards.
+// Scope compiles the expressions of one policy, which share its variables. It serves one goroutine during
+// compilation, and many afterwards.
 type Scope struct {
 	environment *Environment
-	variables   []*Expression // without a program where one does not compile
-	compiled    []*Expression // what the policy evaluates besides its variables
+	variables   []*Expression // without a program after an error
+	compiled    []*Expression // the policy's expressions besides its variables
 }
 
 // NewScope returns a scope without variables.
@@ -159,9 +155,8 @@ func (e *Environment) NewScope() *Scope {
 	return &Scope{environment: e}
 }
 
-// variable compiles a variable. Expressions that are compiled later may use it as
-// variables.NAME. The name is declared all the same, so
-// that one mistake is reported once.
+// variable compiles a variable for later expressions, as variables.NAME. Its name is declared even after an
+// error, so that one mistake is reported once.
 func (s *Scope) variable(source Source) (*Expression, error) {
 	x, err := s.compile(s.environment.plain, source, nil)
 	if err != nil {
@@ -172,7 +167,7 @@ func (s *Scope) variable(source Source) (*Expression, error) {
 	return x, err
 }
 
-// named returns the last variable of a name, or nil.
+// named returns the last variable with a name, or nil.
 func (s *Scope) named(name string) *Expression {
 	for _, x := range slices.Backward(s.variables) {
 		if x.Name == name {
@@ -182,8 +177,7 @@ func (s *Scope) named(name string) *Expression {
 	return nil
 }
 
-// add compiles an expression and makes it a part of the policy; its result must be of
-// exactly one of the types, if any are given.
+// add compiles an expression of the policy; its result must have exactly one of the types, if there are any.
 func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression, error) {
 	x, err := s.compile(in, source, want)
 	if err == nil {
@@ -192,29 +186,29 @@ func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression,
 	return x, err
 }
 
-// Join makes the expressions of another scope a part of the policy.
+// Join adds the expressions of another scope to the policy.
 func (s *Scope) Join(other *Scope) { s.compiled = append(s.compiled, other.compiled...) }
 
 // Expression is a compiled expression.
 type Expression struct {
 	Source
 	program cel.Program
-	output  *cel.Type // what it evaluates to
+	output  *cel.Type // the result type
 	replace bool      // an apply configuration replaces atomic values
 	uses    []string  // sorted
 	calls   []Call
-	paths   []string // the fields that a patch names
+	paths   []string // the fields in a patch
 	reads   Reads
 	writes  engine.Writes // of a patch
 
-	changing string // the field that a match condition wants to be changed
+	changing string // the field that a match condition requires to change
 	slips    []string
 }
 
 func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {
 	text := source.Text
 	defer func() {
-		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} where the type of m is not known
+		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} if the type of m is unknown
 			x, err = nil, asWhole(text, fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p))
 		}
 	}()
@@ -240,9 +234,8 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	return x, nil
 }
 
-// declaredType is the type that a variable has for the expressions that use it:
-// that of its own expression, as far as a declaration can say it, because a
-// literal may only hold elements of one type.
+// declaredType returns the declared type of a variable with this type, as precisely as a declaration can
+// express it, because a literal may only hold elements of one type.
 func declaredType(t *cel.Type) *cel.Type {
 	switch t {
 	case cel.AnyType, cel.BoolType, cel.BytesType, cel.DoubleType, cel.DurationType,

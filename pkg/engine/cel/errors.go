@@ -16,8 +16,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// At adds the place of an expression to its error, and how to name a user whom it asks for and who is not
-// known.
+// At adds the place of an expression to its error, and how to specify an unknown user that it needs.
 func (x *Expression) At(err error) error {
 	if err == nil {
 		return nil
@@ -32,15 +31,15 @@ func (x *Expression) At(err error) error {
 	return err
 }
 
-// maxQuoted is how much of an expression an error quotes, in bytes.
+// maxQuoted bounds an expression in an error, in bytes.
 const maxQuoted = 120
 
-// shorten puts an expression on one short line.
+// shorten returns an expression on one short line.
 func shorten(expression string) string {
 	return engine.Shorten(strings.Join(strings.Fields(expression), " "), maxQuoted)
 }
 
-// LimitError is an evaluation that was stopped because it reached a limit.
+// LimitError is an evaluation that exceeded a limit.
 type LimitError struct {
 	Expression string
 	Limit      limit.Error
@@ -52,7 +51,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("expression %q was stopped: it %s", shorten(e.Expression), e.Limit.Error())
 }
 
-// Unwrap returns the limit if it is of this program only, so that what a server would do is not known.
+// Unwrap returns the limit if only this program has it, so that a server's result is unknown.
 func (e *LimitError) Unwrap() error {
 	if e.Server {
 		return nil
@@ -60,28 +59,27 @@ func (e *LimitError) Unwrap() error {
 	return &e.Limit
 }
 
-// UnsupportedError is something that a policy needs and this run does not have.
+// UnsupportedError is a requirement of a policy that this run does not meet.
 type UnsupportedError struct {
 	Reason string
-	Err    error // the cause; nil where there is none
+	Err    error // the cause; may be nil
 }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *UnsupportedError) Error() string { return e.Reason }
 
 // Unwrap returns the cause.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
-// ErrAtomic is the error of an apply configuration with values that can only be replaced as a whole, in the
-// words of a server.
+// ErrAtomic is a server's error for an apply configuration with values that can only be replaced as a whole.
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 
-// kindText is a kind as messages name it: "apps/v1 Deployment".
+// kindText returns a kind as in messages: "apps/v1 Deployment".
 func kindText(gvk schema.GroupVersionKind) string {
 	return gvk.GroupVersion().String() + " " + gvk.Kind
 }
 
-// compileError is an expression that does not compile. It has all problems, each with its place in the
+// compileError returns all problems of an expression that does not compile, each with its place in the
 // expression below it.
 func compileError(expression string, issues *cel.Issues) error {
 	var problems []error
@@ -97,13 +95,13 @@ func compileError(expression string, issues *cel.Issues) error {
 	return errors.Join(problems...)
 }
 
-// asWhole is a problem with an expression as a whole.
+// asWhole returns a problem with a whole expression.
 func asWhole(expression, problem string) error {
 	return errors.New("expression " + problem + "\n" + picture(expression, 1, 0))
 }
 
-// limitOf words the parser's own limits, which are no place in an expression: the library
-// has nothing but strings for them.
+// limitOf words the parser's own limits, which have no place in an expression: the library only has strings
+// for them.
 func limitOf(text, message string) string {
 	switch {
 	case utf8.RuneCountInString(text) > maxExpression:
@@ -121,11 +119,10 @@ func wrongType(got *cel.Type, want []*cel.Type) string {
 	return fmt.Sprintf("must evaluate to one of %v, not %s", want, got)
 }
 
-// maxPicture is how many characters of a line are shown around the problem.
+// maxPicture bounds the characters shown around the problem.
 const maxPicture = 100
 
-// picture returns the line with a caret below the column; without a caret where the
-// column is 0.
+// picture returns the line with a caret below the column; no caret for column 0.
 func picture(expression string, line, column int) string {
 	lines := strings.Split(expression, "\n")
 	if line > len(lines) {
@@ -147,9 +144,8 @@ func picture(expression string, line, column int) string {
 	return picture + "\n  | " + strings.Repeat(" ", caret) + "^"
 }
 
-// UnknownUser is what expressions see as request.userInfo where the user is not known.
-// Since every request has a user, has(request.userInfo.username) is true. An
-// expression that reads a field fails.
+// UnknownUser is the value of request.userInfo for an unknown user. has(request.userInfo.username) is true,
+// as for every user. An expression that reads a field fails.
 type UnknownUser struct {
 	ref.Val // an error: whatever is asked but fields fails
 	why     error
@@ -160,14 +156,14 @@ var (
 	_ traits.FieldTester = UnknownUser{}
 )
 
-// NewUnknownUser returns a user who is not known for a reason.
+// NewUnknownUser returns a user who is unknown for a reason.
 func NewUnknownUser(why error) UnknownUser {
 	return UnknownUser{types.WrapErr(&unknownUserError{why: why}), why}
 }
 
-// unknownUserError is an expression that reads a user who is not known.
+// unknownUserError is the error of an expression that reads an unknown user.
 type unknownUserError struct {
-	field any // of the user; nil for none
+	field any // of the user; may be nil
 	why   error
 }
 
@@ -179,17 +175,17 @@ func (e *unknownUserError) Error() string {
 	return fmt.Sprintf("%v: the user is not known", e.field)
 }
 
-// Type returns a type that has fields.
+// Type returns a type with fields.
 func (UnknownUser) Type() ref.Type {
 	return types.NewObjectType("kubernetes.UserInfo", traits.IndexerType|traits.FieldTesterType)
 }
 
-// Get fails: what a field holds is not known.
+// Get fails, since no field is known.
 func (u UnknownUser) Get(field ref.Val) ref.Val {
 	return types.WrapErr(&unknownUserError{field.Value(), u.why})
 }
 
-// IsSet returns true for the name, which every user has. For other fields it fails.
+// IsSet returns true for the name, which every user has. It fails for other fields.
 func (u UnknownUser) IsSet(field ref.Val) ref.Val {
 	if field.Equal(types.String("username")) == types.True {
 		return types.True

@@ -18,38 +18,37 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Budget bounds the cost of all expressions of an Evaluation together. Each single
-// expression is limited to one million units as well.
+// Budget bounds the total cost of an Evaluation. A single expression is also limited to one million units.
 type Budget struct {
 	Cost int64
-	Of   string // what shares the budget, for errors
+	Of   string // the owner of the budget, for errors
 }
 
-// MatchBudget is what an API server grants the match conditions of a policy.
+// MatchBudget is an API server's budget for the match conditions of a policy.
 func MatchBudget() Budget {
 	return Budget{Cost: celconfig.RuntimeCELCostBudgetMatchConditions, Of: "all match conditions of a policy"}
 }
 
-// MutationBudget is what an API server grants each mutation of a policy.
+// MutationBudget is an API server's budget for each mutation of a policy.
 func MutationBudget() Budget {
 	return Budget{Cost: celconfig.RuntimeCELCostBudget, Of: "a mutation and its variables"}
 }
 
-// Evaluation evaluates expressions of one policy on one object. It belongs to one
-// goroutine, and never modifies its input.
+// Evaluation evaluates expressions of one policy on one object. It serves one goroutine and never modifies
+// its input.
 type Evaluation struct {
 	ctx     context.Context
 	scope   *Scope
 	input   Input
-	values  map[string]ref.Val // of names that were used
+	values  map[string]ref.Val // by used names
 	budget  Budget
-	left    int64 // of the cost
-	missing error // a capability that an expression needs and the run lacks
+	left    int64 // of the budget
+	missing error // what an expression needs and the run lacks
 }
 
 var _ cel.Activation = (*Evaluation)(nil)
 
-// Evaluate binds an input. Nothing is computed yet.
+// Evaluate binds an input, without evaluating anything.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	if limit.ClockOf(ctx) == nil {
 		ctx, _ = limit.Rule(ctx, nil)
@@ -57,22 +56,21 @@ func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	return &Evaluation{ctx: ctx, scope: s, input: in, values: map[string]ref.Val{}, budget: b, left: b.Cost}
 }
 
-// Replace continues with another state of the object. Variables that have a value keep
-// it.
+// Replace continues with another state of the object. Evaluated variables keep their value.
 func (e *Evaluation) Replace(object map[string]any) {
 	e.input.Object = object
 	delete(e.values, objectName)
 }
 
-// Holds evaluates match conditions in order. The error is a *ConditionError for the first one that is false,
-// which counts more than the failure of one before it.
+// Holds evaluates match conditions in order. The error is a *ConditionError for the first false one, which
+// takes precedence over earlier failures.
 func (e *Evaluation) Holds(conditions []*Expression) error {
 	var failures []error
 	for _, x := range conditions {
 		v, err := e.Value(x)
 		var stopped *LimitError
 		switch {
-		// as the others would
+		// all others would fail too
 		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil):
 			return x.At(err)
 		case err != nil:
@@ -84,9 +82,8 @@ func (e *Evaluation) Holds(conditions []*Expression) error {
 	return engine.JoinErrors(failures)
 }
 
-// Value evaluates an expression. The value may share data with the input. Functions of cel-go do
-// not look at the context: one that takes too long is left behind, and the Evaluation must not
-// be used again.
+// Value evaluates an expression. The value may share data with the input. Functions of cel-go ignore the
+// context: a slow one is left behind, and the Evaluation must not be used again.
 func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 	type result struct {
 		v   ref.Val
@@ -119,8 +116,7 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 	}
 }
 
-// evaluate runs a program and charges its cost. It may run in the middle of another
-// expression, which uses a variable.
+// evaluate runs a program and charges its cost, possibly inside of another expression that uses a variable.
 func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
@@ -142,8 +138,8 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	return v, nil
 }
 
-// pay charges the cost of an expression to the budget. The cost of the variables that it
-// used first has been charged already.
+// pay charges the cost of an expression to the budget. Variables that it used first have been charged
+// already.
 func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 	cost := details.ActualCost()
 	if cost == nil {
@@ -156,10 +152,10 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 	return nil
 }
 
-// failed returns the error of an expression that has no value.
+// failed returns the error of an expression without a value.
 func (e *Evaluation) failed(x *Expression, err error) error {
 	var stopped *LimitError
-	if errors.As(err, &stopped) { // of a variable that it uses
+	if errors.As(err, &stopped) { // from a variable
 		return stopped
 	}
 	var cancelled interpreter.EvalCancelledError
@@ -169,7 +165,7 @@ func (e *Evaluation) failed(x *Expression, err error) error {
 	return cmp.Or(e.ctx.Err(), e.errorOf(x, err))
 }
 
-// costError is an expression that costs more than an API server grants.
+// costError returns the error of an expression that exceeds an API server's budget.
 func costError(x *Expression, granted Budget) error {
 	return &LimitError{
 		Expression: x.Text,
@@ -177,14 +173,13 @@ func costError(x *Expression, granted Budget) error {
 	}
 }
 
-// recoverAs turns a panic in a library into the error of the expression.
+// recoverAs turns a library's panic into the error of the expression.
 func (e *Evaluation) recoverAs(x *Expression, err *error) {
 	if p := recover(); p != nil {
 		*err = e.errorOf(x, fmt.Errorf("internal error, please report it: %v", p))
 	}
 }
 
-// errorOf returns the error of an expression that fails on the object.
 func (e *Evaluation) errorOf(x *Expression, err error) error {
 	if e.scope.environment.unquoted {
 		return err

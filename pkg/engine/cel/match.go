@@ -17,24 +17,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Candidate is an admission request that constraints may select.
+// Candidate is an admission request to match with constraints.
 type Candidate struct {
 	Resource    schema.GroupVersionResource
 	Subresource string
-	Operation   engine.Operation // empty for one that every rule names
-	Namespace   string           // of the object; a Namespace may be in itself, or in none
+	Operation   engine.Operation // if empty, every rule matches
+	Namespace   string           // of the object; for a Namespace its own name, or empty
 	Name        string
-	// GenerateName is the prefix of a name that the server has yet to complete. It
-	// stands in for an empty Name; empty where a name that is not known matches none.
+	// GenerateName is the prefix of a name that the server has yet to complete. It replaces an empty Name; if it
+	// is empty, an unknown name matches none.
 	GenerateName      string
 	Object, OldObject *unstructured.Unstructured // OldObject is nil on creation
 	// NamespaceLabels returns the labels of the object's Namespace.
 	NamespaceLabels func(keys []string) (map[string]string, error)
-	// Served reports whether the resource is served in a version too.
+	// Served reports whether the resource is also served in a version.
 	Served func(version string) bool
 }
 
-// CandidateOf returns the request of an operation on a target. The context is that of the evaluation.
+// CandidateOf returns the request of an operation on a target. The context is the evaluation's.
 func CandidateOf(
 	ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation,
 ) *Candidate {
@@ -53,8 +53,8 @@ func CandidateOf(
 	}
 }
 
-// ResourceOf returns the resource of an object: from the target, or else from the mapper, or else the usual
-// plural of the kind.
+// ResourceOf returns the resource of an object: from the target, else from the mapper, else the usual plural
+// of the kind.
 func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
 	if t.Mapping != nil {
 		return t.Mapping.Resource
@@ -69,28 +69,25 @@ func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
 	return plural
 }
 
-// Match is whether constraints select a candidate.
+// Match is the result of matching a candidate with constraints.
 type Match struct {
-	// Why says what keeps them from it; nil where they select the candidate. It costs nothing until it is
-	// called.
+	// Why returns the unmet constraint; it is nil if the constraints match. It costs nothing until called.
 	Why func() error
-	// Version is a served version of the resource that a rule names, where none names
-	// the candidate's. With equivalent versions the constraints select the candidate in
-	// it; else the version is all that keeps them from it.
+	// Version is a served version in which a rule names the resource, if none names the candidate's. With
+	// equivalent versions the constraints match in it; else only the version keeps them from matching.
 	Version string
 }
 
-// NotApplicable is the Match of a candidate that a language never mutates, whatever the
-// constraints select; reason is a whole sentence.
+// NotApplicable is the Match of a candidate that a language never mutates, whatever the constraints; reason
+// is a sentence.
 func NotApplicable(reason string) Match {
 	return Match{Why: func() error { return engine.Mismatch{Criterion: reason} }}
 }
 
-// Applies reports whether the constraints select the candidate.
+// Applies reports whether the constraints match.
 func (m Match) Applies() bool { return m.Why == nil }
 
-// unmet is the Match of a criterion that is not met. That the rules name other resources says more than any
-// other.
+// unmet returns the Match for an unmet criterion. A mismatch of resources takes precedence.
 func (c *Constraints) unmet(k *Candidate, criterion string, values func() (wanted, found string)) Match {
 	return Match{Why: func() error {
 		if len(c.Rules) > 0 && !k.named(c.Rules, false, false) {
@@ -101,8 +98,7 @@ func (c *Constraints) unmet(k *Candidate, criterion string, values func() (wante
 	}}
 }
 
-// Match compares a candidate with the constraints. The error is that of
-// Candidate.NamespaceLabels.
+// Match matches a candidate with the constraints. The error is from Candidate.NamespaceLabels.
 func (c *Constraints) Match(k *Candidate) (Match, error) {
 	switch {
 	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) &&
@@ -116,7 +112,7 @@ func (c *Constraints) Match(k *Candidate) (Match, error) {
 	}
 	m := c.matchRules(k)
 	if !m.Applies() || c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
-		return m, nil // what is in no namespace has no Namespace to select
+		return m, nil // cluster-scoped objects have no Namespace to select
 	}
 	labels, err := k.Object.GetLabels(), error(nil)
 	if !k.isNamespace() {
@@ -133,8 +129,7 @@ func (c *Constraints) Match(k *Candidate) (Match, error) {
 	return m, nil
 }
 
-// matchRules compares a candidate with the resource rules. Its own version comes
-// first, in all rules.
+// matchRules matches a candidate with the resource rules: first its own version, in all rules.
 func (c *Constraints) matchRules(k *Candidate) Match {
 	if len(c.Rules) == 0 || k.named(c.Rules, true, true) {
 		return Match{}
@@ -157,7 +152,7 @@ func (k *Candidate) isNamespace() bool {
 	return k.Resource.Group == "" && k.Resource.Resource == "namespaces"
 }
 
-// What names everything.
+// The values that match everything.
 //
 //nolint:gochecknoglobals // which nobody changes
 var (
@@ -165,8 +160,8 @@ var (
 	anyOperation = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}
 )
 
-// named reports, as an API server does, whether one of the rules names the candidate: in its version, or in
-// any; with its operation, or with any.
+// named reports, like an API server, whether a rule names the candidate: in its version or any, and with its
+// operation or any.
 func (k *Candidate) named(all []Rule, version, operation bool) bool {
 	if len(all) == 0 {
 		return false
@@ -184,15 +179,14 @@ func (k *Candidate) named(all []Rule, version, operation bool) bool {
 	})
 }
 
-// attributes are those by which an API server knows the request.
+// attributes returns the request as an API server describes it.
 func (k *Candidate) attributes() admission.Attributes {
 	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name,
 		k.Resource, k.Subresource,
 		admission.Operation(k.Operation), nil, false, nil)
 }
 
-// otherVersion returns the first served version in which a rule names the candidate,
-// other than its own.
+// otherVersion returns the first served version, other than the candidate's, in which a rule names it.
 func (k *Candidate) otherVersion(all []Rule, operation bool) string {
 	for i := range all {
 		for _, version := range all[i].APIVersions {

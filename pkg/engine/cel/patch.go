@@ -38,17 +38,16 @@ import (
 
 // Result is a mutated object.
 type Result struct {
-	// Object is the object after the mutation. It may share data with the object that
-	// the mutation was given, and is that very object where a test operation of a JSON
-	// patch does not hold.
+	// Object is the object after the mutation. It may share data with the original, and is the original if a
+	// test operation of a JSON patch fails.
 	Object map[string]any
-	// Patched are the fields that a JSON patch is about, after it.
+	// Patched are the fields in a JSON patch, after it.
 	Patched map[string]any
-	// Warnings say what other versions of an API server do differently.
+	// Warnings are differences between versions of an API server.
 	Warnings []engine.Warning
 }
 
-// What the expressions of mutations evaluate to.
+// The result types of mutations.
 //
 //nolint:gochecknoglobals // which nobody changes
 var (
@@ -56,14 +55,14 @@ var (
 	jsonPatches         = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
 )
 
-// plainOperation finds an operation of a JSON patch that is written as a map.
+// plainOperation matches a JSON patch operation written as a map.
 var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
 
-// ErrTypeMismatch is an apply configuration with a type that belongs to another field.
+// ErrTypeMismatch is an apply configuration with the type of another field.
 var ErrTypeMismatch = errors.New("type mismatch")
 
-// mutation compiles an expression that evaluates to Object{...}, which is merged into the
-// object, or to a list of JSONPatch{...}.
+// mutation compiles an expression that returns Object{...}, which is merged into the object, or a list of
+// JSONPatch{...}.
 func (s *Scope) mutation(source Source, replaceAtomic bool) (*Expression, error) {
 	want := applyConfigurations
 	if source.JSONPatch {
@@ -79,9 +78,9 @@ func (s *Scope) mutation(source Source, replaceAtomic bool) (*Expression, error)
 	return x, err
 }
 
-// Mutate evaluates a mutation and applies its patch to the object of the
-// evaluation, which stays as it is: Replace continues with the result. Types are those
-// of the object's kind; a mutation that needs them and gets nil is unsupported.
+// Mutate evaluates a mutation and applies its patch to the evaluation's object, which is not modified:
+// Replace continues with the result. types has the schema of the object's kind; a mutation that needs it and
+// gets nil is unsupported.
 func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r Result, err error) {
 	v, err := e.Value(x)
 	if err != nil {
@@ -100,7 +99,7 @@ func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r
 	return r, x.At(err)
 }
 
-// evaluated gives the patcher of an API server the value of an expression.
+// evaluated passes the value of an expression to an API server's patcher.
 type evaluated struct{ value ref.Val }
 
 var _ plugincel.MutatingEvaluator = evaluated{}
@@ -115,25 +114,23 @@ func (v evaluated) ForInput(context.Context, *admission.VersionedAttributes, *ad
 // CompilationErrors returns none: the expression has been compiled.
 func (evaluated) CompilationErrors() []error { return nil }
 
-// interfaces are what the patcher reads and writes objects with.
+// interfaces are the patcher's codecs.
 //
 //nolint:gochecknoglobals // immutable
 var interfaces = admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 
-// asObject wraps an object for access to its metadata.
 func asObject(m map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-// maxCopied bounds by how much the copy operations of a JSON patch make an object grow, as an API
-// server does: each may double it.
+// maxCopied bounds an object's growth by the copy operations of a JSON patch, like an API server: each may
+// double it.
 const maxCopied = 3 << 20
 
 var _ = func() int { jsonpatch.AccumulatedCopySizeLimit = maxCopied; return 0 }()
 
-// patch applies a JSON patch, which is a list of JSONPatch values, to the object of the evaluation. An API
-// server's patcher writes and reads JSON, so it gets only the fields that the patch is about: the whole
-// object costs twice the time of a run.
+// patch applies a JSON patch, a list of JSONPatch values, to the evaluation's object. An API server's patcher
+// writes and reads JSON, so it gets only the patched fields: the whole object would double the time of a run.
 func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	fields, r := fieldsPatched(e.input.Object, list)
 	part := asObject(fields)
@@ -161,9 +158,8 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	return r, nil
 }
 
-// fieldsPatched returns the top-level fields of an object that a JSON patch is about, with those that say
-// what the object is; all where a path stands for the object itself. The Result has warnings of what other
-// versions of an API server do differently.
+// fieldsPatched returns the top-level fields of an object in a JSON patch, and its identity; all fields if a
+// path is the whole object. The Result has warnings about other versions of an API server.
 func fieldsPatched(live map[string]any, list ref.Val) (fields map[string]any, r Result) {
 	names := []string{"apiVersion", "kind"}
 	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
@@ -189,15 +185,14 @@ func fieldsPatched(live map[string]any, list ref.Val) (fields map[string]any, r 
 	return fields, r
 }
 
-// internalError is how an API server begins the error of a patch whose result is not an object.
+// internalError is an API server's prefix for a patch whose result is not an object.
 const internalError = "Internal error occurred: "
 
-// objectInList is the warning about what API servers before 1.37 cannot convert
-// (kubernetes#142181).
+// objectInList is the warning about values that API servers before 1.37 cannot convert (kubernetes#142181).
 const objectInList = engine.Warning("a list that holds Object{...} as the value of a JSONPatch makes API servers before 1.37 panic: " +
 	"write the elements as maps, or use an apply configuration")
 
-// holdsObjectInList reports whether an Object is an element of a list or a map.
+// holdsObjectInList reports whether a list or a map has an Object as an element.
 func holdsObjectInList(v ref.Val) bool {
 	if isNative(v) {
 		return false
@@ -224,10 +219,9 @@ func isObject(v ref.Val) bool {
 	return ok || holdsObjectInList(v)
 }
 
-// merge merges an apply configuration, which is what Object{...} evaluates to, into the object
-// of the evaluation by the schema of its kind, no matter who owns its fields. It fails with an
-// *UnsupportedError where the types are nil, with ErrAtomic, and where a value does not fit
-// the schema.
+// merge merges an apply configuration (the value of Object{...}) into the evaluation's object by the schema
+// of its kind, whoever owns its fields. It fails with an *UnsupportedError without types, with ErrAtomic, and
+// for a value that does not fit the schema.
 func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replaceAtomic bool) (Result, error) {
 	live := asObject(e.input.Object)
 	if types == nil {
@@ -239,7 +233,7 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replace
 		return Result{}, fmt.Errorf("%w: %w", ErrTypeMismatch, sortedLines(err))
 	}
 	fields, err := fieldsOf(configuration)
-	if err != nil || len(fields) == 0 { // as of a mutation whose condition does not hold
+	if err != nil || len(fields) == 0 { // also if a mutation's condition does not hold
 		return Result{Object: live.Object}, err
 	}
 	part := asObject(fields)
@@ -261,8 +255,8 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replace
 	}, nil
 }
 
-// replace merges an apply configuration as Kyverno does with useServerSideApply: atomic values of it
-// replace those of the object.
+// replace merges an apply configuration like Kyverno's useServerSideApply: its atomic values replace those in
+// the object.
 func replace(
 	types managedfields.TypeConverter, live *unstructured.Unstructured, part *typed.TypedValue,
 ) (runtime.Object, error) {
@@ -277,10 +271,10 @@ func replace(
 	return types.TypedToObject(merged)
 }
 
-// unfitLive is how an API server begins an error (pkg/admission/plugin/policy/mutating/patch).
+// unfitLive is an API server's error prefix (pkg/admission/plugin/policy/mutating/patch).
 const unfitLive = "failed to convert original object to typed object: "
 
-// mergeError returns the error of an apply configuration, with a hint.
+// mergeError adds a hint to the error of an apply configuration.
 func mergeError(err error, live *unstructured.Unstructured) error {
 	if paths, ok := strings.CutPrefix(err.Error(), ErrAtomic.Error()+": "); ok {
 		return fmt.Errorf("%w: %s (a JSONPatch mutation can)", ErrAtomic, strings.Join(slices.Sorted(strings.SplitSeq(paths, ", ")), ", "))
@@ -291,7 +285,7 @@ func mergeError(err error, live *unstructured.Unstructured) error {
 	return fmt.Errorf("merge the apply configuration: %w", err)
 }
 
-// sortedLines returns an error whose lines the library has in any order.
+// sortedLines sorts the lines of a library's error, which come in random order.
 func sortedLines(err error) error {
 	if !strings.Contains(err.Error(), "\n") {
 		return err
@@ -299,8 +293,8 @@ func sortedLines(err error) error {
 	return errors.New(strings.Join(slices.Sorted(strings.SplitSeq(err.Error(), "\n")), ", "))
 }
 
-// fieldsOf returns the fields of an apply configuration. It fails where no object can hold one of
-// them, which the schemas of some kinds would let pass.
+// fieldsOf returns the fields of an apply configuration. It fails if no object can hold one of them, though
+// the schemas of some kinds would accept it.
 func fieldsOf(configuration *dynamic.ObjectVal) (map[string]any, error) {
 	fields, err := configuration.ConvertToNative(reflect.TypeFor[map[string]any]())
 	if err == nil {
@@ -312,9 +306,8 @@ func fieldsOf(configuration *dynamic.ObjectVal) (map[string]any, error) {
 	return fields.(map[string]any), nil
 }
 
-// native copies a value as an object of Kubernetes can hold it. An API server does not convert a
-// map or list that an expression spells out within another one (convertField in
-// pkg/cel/mutation/dynamic of k8s.io/apiserver).
+// native copies a value as an object of Kubernetes can hold it. An API server does not convert a map or list
+// literal inside of another one (convertField in pkg/cel/mutation/dynamic of k8s.io/apiserver).
 func native(v any) (any, error) {
 	switch v := v.(type) {
 	case bool, int64, string, nil:
@@ -325,7 +318,7 @@ func native(v any) (any, error) {
 		}
 		return v, nil
 	case uint64:
-		return int64(v), nil // a server's fields are no larger
+		return int64(v), nil // a server's integers fit
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -371,8 +364,8 @@ func (r *patchTypes) Resolve(name string) (common.ResolvedType, bool) {
 	return t, ok
 }
 
-// objectType is a type of Objects. A field that is a list made with + holds no {...} or [...]:
-// API servers convert these from 1.37 on, and a patch must be right for 1.36 too.
+// objectType is a type of Objects. A field with a list joined by + cannot hold {...} or [...]: API servers
+// convert these only from 1.37 on, and a patch must also be right for 1.36.
 type objectType struct{ *dynamic.ObjectType }
 
 // Val implements common.ResolvedType.
@@ -388,7 +381,7 @@ func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 	return t.ObjectType.Val(fields)
 }
 
-// isLiteral reports whether an element of a list is a {...} or [...] of an expression.
+// isLiteral reports whether a list element is a {...} or [...] of an expression.
 func isLiteral(v any) bool {
 	switch v.(type) {
 	case map[ref.Val]ref.Val, []ref.Val:

@@ -13,15 +13,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Source is an expression as a policy has it: a variable, a match condition, a mutation, an annotation.
+// Source is an expression in a policy: a variable, a match condition, a mutation, an annotation.
 type Source struct {
 	policydecode.Node        // of the expression
 	Name, Text        string // a mutation has no name
-	JSONPatch         bool   // of a mutation; else it is an apply configuration
-	condition         bool   // it is a match condition
+	JSONPatch         bool   // of a mutation; else an apply configuration
+	condition         bool   // is a match condition
 }
 
-// DecodeNamed reads a list of names and expressions. Twice reports the second one of a name.
+// DecodeNamed reads a list of names and expressions. twice reports a duplicate name.
 func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Source)) []Source {
 	var out []Source
 	known := map[string]bool{}
@@ -39,7 +39,8 @@ func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Sourc
 	return out
 }
 
-// DecodePatches reads a list of mutations. Other, if it is set, reports the field of the other type of patch.
+// DecodePatches reads a list of mutations. other, which may be nil, reports the field of the other patch
+// type.
 func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patchType string)) []Source {
 	list := n.List()
 	if len(list) == 0 {
@@ -74,19 +75,19 @@ func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patc
 	return out
 }
 
-// Builder compiles what a policy says. What is wrong goes to Failed.
+// Builder compiles a policy. Errors go to Failed.
 type Builder struct {
 	*Scope
 	Failed  func(policydecode.Node, error)
-	Rewrite func(expression string) string // of what is about the object; nil leaves it
-	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, as server-side apply
-	// does. Else they fail with ErrAtomic, as on an API server: fields that such a value leaves out would be
+	Rewrite func(expression string) string // of expressions about the object; may be nil
+	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, like server-side apply.
+	// Otherwise they fail with ErrAtomic, as on an API server, since omitted fields of such values would be
 	// lost.
 	ReplaceAtomic bool
 	built         []*Expression
 }
 
-// compileAll compiles sources; one without a string is reported already.
+// compileAll compiles sources; one without a string has been reported.
 func (b *Builder) compileAll(all []Source, compile func(Source) (*Expression, error)) []*Expression {
 	var out []*Expression
 	for _, x := range all {
@@ -128,14 +129,14 @@ func (b *Builder) Mutations(all []Source) []*Expression {
 		func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
 }
 
-// Values compiles expressions whose result must be of one of the types. They are not rewritten.
+// Values compiles expressions whose result must have one of the types. They are not rewritten.
 func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
 	return b.compileAll(all,
 		func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
-// Lint warns of fields that no metadata has, of JSON pointers that cannot be meant, and of match conditions
-// that are the same for every object. It notes conditions that are about what changes.
+// Lint warns of fields that no metadata has, of probably mistaken JSON pointers, and of match conditions that
+// are constant. It records conditions about changes.
 func (b *Builder) Lint() {
 	for _, x := range b.built {
 		for _, slip := range x.slips {
@@ -147,7 +148,7 @@ func (b *Builder) Lint() {
 	}
 }
 
-// Policy is what the policies of both languages have.
+// Policy has the common fields of both languages' policies.
 type Policy struct {
 	Ref         engine.RuleRef
 	Constraints *Constraints
@@ -157,17 +158,17 @@ type Policy struct {
 	Scope                 *Scope
 	Conditions, Mutations []*Expression
 	Traffic               Traffic
-	Merges                bool // a mutation needs the schema of what it changes
+	Merges                bool // a mutation needs the schema of its object
 	AsksUser              bool // an expression uses request user information
 }
 
-// Complete notes what the expressions of the policy, which are all compiled, ask for.
+// Complete records the requirements of the policy's expressions, once all are compiled.
 func (p *Policy) Complete() {
 	p.Merges = slices.ContainsFunc(p.Mutations, func(x *Expression) bool { return !x.JSONPatch })
 	p.Traffic, p.AsksUser = p.Scope.Traffic(), p.Scope.Uses("request.userInfo")
 }
 
-// Describe describes a policy that acts on admission.
+// Describe describes a policy for admission.
 func (p *Policy) Describe() engine.Description {
 	d := engine.Description{
 		Rule: p.Ref, Existing: engine.OnAdmission, Where: p.Constraints.Where(),
@@ -185,8 +186,8 @@ func (p *Policy) Describe() engine.Description {
 	return d
 }
 
-// Request returns what expressions see as request, of the candidate that a target is. Who makes it is only
-// looked up if a policy asks. As on a server, empty fields are left out.
+// Request returns the value of request for a candidate. The user is only looked up if a policy needs it. As
+// on a server, empty fields are omitted.
 func (k *Candidate) Request(
 	ctx context.Context, t *engine.Target, w *engine.World, asksUser bool,
 ) map[string]any {
@@ -212,7 +213,7 @@ func (k *Candidate) Request(
 	return out
 }
 
-// Unsupported reports whether an expression fails because this run lacks something.
+// Unsupported reports whether an expression failed on something that this run lacks.
 func Unsupported(err error) bool {
 	var unsupported *UnsupportedError
 	var noNamespace *engine.NamespaceError
@@ -220,13 +221,13 @@ func Unsupported(err error) bool {
 	return errors.As(err, &unsupported) || errors.As(err, &noNamespace) || errors.As(err, &unknownUser)
 }
 
-// SkippedError is why a policy that matched does not apply, in the words of its engine.
+// SkippedError is the reason why a matching policy does not apply, in the words of its engine.
 type SkippedError struct{ Reason string }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *SkippedError) Error() string { return e.Reason }
 
-// Skipped reports whether the error is why a policy that matched does not apply.
+// Skipped reports whether the error is the reason why a matching policy does not apply.
 func Skipped(err error) bool {
 	var skipped *SkippedError
 	var unmet *ConditionError
@@ -234,12 +235,12 @@ func Skipped(err error) bool {
 	return errors.As(err, &skipped) || errors.As(err, &unmet) || errors.As(err, &ignored)
 }
 
-// Ignored is the error of a failure that the failurePolicy ignores.
+// Ignored is a failure that the failurePolicy ignores.
 func Ignored(err error) error { return fmt.Errorf("%w (ignored, by the failurePolicy)", err) }
 
-// OutcomeOf returns what comes of a policy that does not apply or fails: admission refuses the object, unless
-// the failurePolicy ignores the failure. Where this run lacks something, or ends at a limit of its own,
-// neither is known.
+// OutcomeOf returns the outcome of a policy that does not apply or fails: admission refuses the object unless
+// the failurePolicy ignores the failure. If this run lacks something, or exceeds its own limit, neither is
+// known.
 func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 	switch {
 	case Skipped(err):
@@ -254,7 +255,7 @@ func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 	return engine.Denied, fmt.Errorf("%w, so that the object would be denied", err)
 }
 
-// SchemaOf returns that by which objects of a kind merge.
+// SchemaOf returns the schema for merging objects of a kind.
 func SchemaOf(ctx context.Context, w *engine.World, kind schema.GroupVersionKind) (engine.Schema, error) {
 	s, err := w.Schema(ctx, kind)
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Reads says what expressions may read, or what of it holds values of Secrets.
+// Reads says what expressions may read, or which of these hold values of Secrets.
 type Reads struct {
-	// Object is more of the object, before or after the request, than metadata, kind and type,
-	// and Metadata more than its identity.
+	// Object is more of the object, before or after the request, than metadata, kind and type; Metadata is more
+	// than its identity.
 	Object, Metadata bool
-	Params           bool // more than their metadata, kind and type
-	// Answers are those of a language's own functions; only expressions that call these get any.
+	Params           bool // more than metadata, kind and type
+	// Answers are the results of a language's own functions; only expressions that call them get any.
 	Answers bool
 }
 
-// Add adds what another expression reads.
+// Add adds another expression's reads.
 func (r *Reads) Add(o Reads) {
 	r.Object, r.Metadata, r.Params = r.Object || o.Object, r.Metadata || o.Metadata, r.Params || o.Params
 }
 
-// Traffic is what the expressions of a rule read and write together.
+// Traffic has the reads and writes of a rule's expressions.
 type Traffic struct {
 	reads  Reads
 	writes engine.Writes
 }
 
-// Traffic returns what the expressions and variables of the policy read and write.
+// Traffic returns the reads and writes of the policy's expressions and variables.
 func (s *Scope) Traffic() Traffic {
 	var t Traffic
 	for _, x := range slices.Concat(s.compiled, s.variables) {
@@ -44,7 +44,7 @@ func (s *Scope) Traffic() Traffic {
 	return t
 }
 
-// Mark marks a step of the rule as confidential if it reads something that holds values of Secrets.
+// Mark marks a step of the rule as confidential if it reads values of Secrets.
 func (t *Traffic) Mark(step *engine.Step, secret Reads) {
 	r := t.reads
 	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata ||
@@ -53,7 +53,7 @@ func (t *Traffic) Mark(step *engine.Step, secret Reads) {
 	}
 }
 
-// readsOf returns what an expression reads by itself. What it does not understand counts as read.
+// readsOf returns an expression's own reads. Unknown constructs count as reads.
 func readsOf(e ast.NavigableExpr) (out Reads) {
 	path := fieldsRead(e)
 	if len(path) == 0 {
@@ -64,7 +64,7 @@ func readsOf(e ast.NavigableExpr) (out Reads) {
 	}
 	if path[0] == requestName {
 		if path = path[1:]; len(path) == 0 {
-			path = []string{objectName} // which the request as a whole holds
+			path = []string{objectName} // the whole request holds it
 		}
 	}
 	switch below := path[1:]; path[0] {
@@ -79,7 +79,7 @@ func readsOf(e ast.NavigableExpr) (out Reads) {
 	return Reads{}
 }
 
-// isPublic reports whether fields of a Secret hold nothing secret.
+// isPublic reports whether fields of a Secret are not secret.
 func isPublic(path []string) bool {
 	if len(path) == 0 {
 		return false
@@ -93,8 +93,8 @@ func isPublic(path []string) bool {
 	return false
 }
 
-// fieldsRead returns the path of an expression that is a name or a field below one, spelled with literals;
-// empty for any other.
+// fieldsRead returns the path of an expression that is a name or a field below one, with literal keys; empty
+// for others.
 func fieldsRead(e ast.Expr) []string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -118,11 +118,11 @@ func fieldBelow(operand ast.Expr, field string) []string {
 	return nil
 }
 
-// writesOf returns the places to which a patch writes; none for another expression.
+// writesOf returns the places that a patch writes; none for other expressions.
 func writesOf(e ast.Expr, t *cel.Type) (out engine.Writes) {
 	add := func(path []string, computed bool) {
 		if i := slices.Index(path, anyName); i >= 0 {
-			path, computed = path[:i], true // the map as a whole: its other names would tell this one
+			path, computed = path[:i], true // the whole map: its other names would reveal this one
 		}
 		out = append(out, engine.Write{Path: path, Computed: computed})
 	}
@@ -135,12 +135,11 @@ func writesOf(e ast.Expr, t *cel.Type) (out engine.Writes) {
 	return out
 }
 
-// anyName stands for the name of a field that is computed.
+// anyName is the name of a computed field.
 const anyName = "*"
 
-// eachLeaf adds the fields that the value of an expression has. What is computed is a leaf. Where they are to
-// be named to people, a list that map() makes has the fields of its objects instead, and the key by which the
-// element of a list is found is none.
+// eachLeaf adds the fields in the value of an expression. Computed values are leaves. If named (for display),
+// a list from map() has the fields of its objects, without the keys that find list elements.
 func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, computed bool)) {
 	below := func(name string) []string { return append(slices.Clone(path), name) }
 	size := -1
@@ -187,7 +186,7 @@ func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, com
 	}
 }
 
-// structIn returns the first object that an expression makes; nil if there is none.
+// structIn returns the first object literal in an expression; it may be nil.
 func structIn(e ast.Expr) (found ast.Expr) {
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.StructKind && found == nil {
@@ -197,8 +196,7 @@ func structIn(e ast.Expr) (found ast.Expr) {
 	return found
 }
 
-// branchesOf returns the operands of a choice, or of a list that is joined, of which a patch is made; none
-// for anything else.
+// branchesOf returns the operands of a conditional, or of joined lists, in a patch; none for others.
 func branchesOf(e ast.Expr) []ast.Expr {
 	switch function, args := callOf(e); function {
 	case operators.Conditional:
@@ -211,7 +209,7 @@ func branchesOf(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// operationsOf adds the places to which the operations of a JSON patch write.
+// operationsOf adds the places that the operations of a JSON patch write.
 func operationsOf(e ast.Expr, add func(path []string, computed bool)) {
 	operations := branchesOf(e)
 	switch e.Kind() {

@@ -13,15 +13,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// replacedLists warns about lists of the live object of which a merge loses elements because the
-// schema says nothing of them. What it says is taken at its word.
+// replacedLists warns of lists in the live object that lose elements in a merge because the schema does not
+// describe them. Described lists are trusted.
 func replacedLists(live map[string]any, patch *typed.TypedValue) []engine.Warning {
 	w := openLists{schema: patch.Schema()}
 	w.find(nil, patch.TypeRef(), live, patch.AsValue().Unstructured())
 	return w.found
 }
 
-// openLists finds lists of which a schema says nothing.
+// openLists finds lists that a schema does not describe.
 type openLists struct {
 	schema *schema.Schema
 	found  []engine.Warning
@@ -47,7 +47,7 @@ func (w *openLists) find(path fieldpath.Path, ref schema.TypeRef, live, patch an
 				was[name], is[name])
 		}
 	case []any:
-		if was, _ := live.([]any); atom.Scalar != nil && atom.Map != nil { // it may be anything
+		if was, _ := live.([]any); atom.Scalar != nil && atom.Map != nil { // any type
 			w.list(path, was, is)
 		}
 	}

@@ -9,13 +9,12 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// maxElements bounds what one expression may build. CEL's cost does not bound it:
-// joining two lists costs next to nothing, so that a chain of variables which
-// each join the one before with itself builds a list that no memory holds.
+// maxElements bounds the values that one expression builds. CEL's cost does not: joining lists is nearly
+// free, so a chain of variables that each join the previous one with itself exceeds any memory.
 const maxElements = 100_000
 
-// subtractSize subtracts the elements of a value from what is left, and stops when nothing is.
-// Data of the input counts only by its length: it is no bigger than it was.
+// subtractSize subtracts the elements of a value from left, and stops at zero. Input data counts only by its
+// length, since it cannot grow.
 func subtractSize(v ref.Val, left *int) {
 	if *left--; *left < 0 {
 		return
@@ -30,7 +29,7 @@ func subtractSize(v ref.Val, left *int) {
 			subtractSize(v.Val, left)
 		}
 	case traits.Mapper:
-		// of another type are a policy's variables, which it would evaluate
+		// maps of other types are a policy's variables, which this would evaluate
 		if v.Type() == types.MapType && !counted(v, left) {
 			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
 				subtractSize(v.Get(it.Next()), left)
@@ -45,8 +44,7 @@ func subtractSize(v ref.Val, left *int) {
 	}
 }
 
-// counted reports whether a container need not be gone through: it is data of the input, or
-// too big for what is left.
+// counted reports whether a container need not be traversed: it is input data, or exceeds left.
 func counted(c traits.Sizer, left *int) bool {
 	size, ok := c.Size().(types.Int)
 	switch {
@@ -60,9 +58,8 @@ func counted(c traits.Sizer, left *int) bool {
 	return false
 }
 
-// isNative reports whether a container is data of the input, rather than made by an
-// expression. Only the library's own containers may be asked for their value: those
-// that join others would join all parts of their parts.
+// isNative reports whether a container is input data, not built by an expression. Only the library's own
+// containers may be asked for their value: joined ones would join their parts recursively.
 func isNative(v any) bool {
 	switch reflect.TypeOf(v) {
 	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue([]any{})):

@@ -12,13 +12,13 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// judge finds out whether a condition is constant, or else which path it wants to be changed.
+// judge finds out whether a condition is constant, or else which path it requires to change.
 func (x *Expression) judge(e ast.Expr) {
 	const always, never = "is true for every object", "is false for every object, so the policy never applies"
 	var v ref.Val
 	err := errTakesTime
 	if !slices.ContainsFunc(x.uses, takesTime) {
-		v, _, err = x.program.Eval(map[string]any{}) // in which no name has a value
+		v, _, err = x.program.Eval(map[string]any{}) // with no names defined
 	}
 	if function, args := callOf(e); len(args) == 2 && pathOf(args[0]) != "" &&
 		pathOf(args[0]) == pathOf(args[1]) {
@@ -47,7 +47,7 @@ func (x *Expression) judge(e ast.Expr) {
 
 var errTakesTime = errors.New("it calls more than operators")
 
-// takesTime reports whether a name in Expression.uses is that of a function which may take time.
+// takesTime reports whether a name in Expression.uses is a function that may be slow.
 func takesTime(name string) bool {
 	function, isCall := strings.CutSuffix(name, "()")
 	return isCall && !slices.Contains([]string{
@@ -55,7 +55,7 @@ func takesTime(name string) bool {
 	}, function)
 }
 
-// callOf returns the function of a call, and its arguments without a target; empty for what is none.
+// callOf returns the function of a call and its arguments without a target; empty for others.
 func callOf(e ast.Expr) (function string, args []ast.Expr) {
 	if e.Kind() != ast.CallKind {
 		return "", nil
@@ -63,7 +63,7 @@ func callOf(e ast.Expr) (function string, args []ast.Expr) {
 	return e.AsCall().FunctionName(), e.AsCall().Args()
 }
 
-// comparedTwice returns a field that the operands of a junction compare with different literals.
+// comparedTwice returns a field that operands of a junction compare with different literals.
 func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
 	switch function, args := callOf(e); function {
 	case junction:
@@ -85,7 +85,7 @@ func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.
 	return ""
 }
 
-// changedField returns the field whose change a condition wants, such as object.data; empty if it wants none.
+// changedField returns the field that a condition requires to change, such as object.data; it may be empty.
 func changedField(e ast.Expr) string {
 	switch function, args := callOf(e); function {
 	case operators.LogicalAnd:
@@ -100,7 +100,7 @@ func changedField(e ast.Expr) string {
 	return ""
 }
 
-// sameBefore returns the field that is compared with what it was before.
+// sameBefore returns the field that is compared with its old value.
 func sameBefore(operands []ast.Expr) string {
 	for i, e := range operands {
 		path := pathOf(e)
@@ -111,7 +111,7 @@ func sameBefore(operands []ast.Expr) string {
 	return ""
 }
 
-// pathOf is the path of a field, such as object.data; empty for any other expression.
+// pathOf returns the path of a field, such as object.data; empty for other expressions.
 func pathOf(e ast.Expr) string {
 	if isHas(e) {
 		return ""

@@ -13,16 +13,15 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ConditionError is a match condition that is false.
+// ConditionError is a false match condition.
 type ConditionError struct {
 	Name       string // of the condition
 	Expression string
-	// Found lists the values that decide, such as "object.spec.replicas is 2"; empty
-	// unless Input.Explain is set.
+	// Found lists the deciding values, such as "object.spec.replicas is 2"; empty unless Input.Explain is set.
 	Found []string
 }
 
-// Error names the condition, its expression and what was found.
+// Error names the condition, its expression and the values.
 func (e *ConditionError) Error() string {
 	text := e.Brief() + ": " + shorten(e.Expression)
 	if len(e.Found) > 0 {
@@ -31,17 +30,17 @@ func (e *ConditionError) Error() string {
 	return text
 }
 
-// Brief names the condition, without what was found on the object.
+// Brief names the condition without values.
 func (e *ConditionError) Brief() string { return fmt.Sprintf("match condition %q is false", e.Name) }
 
-// Unmet returns the error for a condition that is false. With Input.Explain, the operands
-// that decide are evaluated once more, by themselves.
+// Unmet returns the error of a false condition. With Input.Explain, the deciding operands are evaluated once
+// more, by themselves.
 func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	out = &ConditionError{Name: x.Name, Expression: x.Text}
 	if !e.input.Explain {
 		return out
 	}
-	defer func() { _ = recover() }() // in a library, over a part that makes no sense by itself
+	defer func() { _ = recover() }() // a library may panic on a part that makes no sense by itself
 	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
 		f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
 		f.explain(parsed.NativeRep().Expr(), false)
@@ -50,10 +49,10 @@ func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	return out
 }
 
-// mostFound bounds the values that are listed for one expression.
+// mostFound bounds the values of one expression.
 const mostFound = 4
 
-// finder looks for the parts of an expression that make it false.
+// finder finds the parts that make an expression false.
 type finder struct {
 	evaluation *Evaluation
 	source     *ast.SourceInfo
@@ -90,14 +89,14 @@ func (f *finder) explain(x ast.Expr, value bool) {
 	}
 }
 
-// operands adds the values of the target and the arguments of a call.
+// operands adds the values of a call's target and arguments.
 func (f *finder) operands(x ast.Expr) {
 	if macro, ok := f.source.GetMacroCall(x.ID()); ok { // such as exists()
 		f.operand(macro.AsCall().Target())
 		return
 	}
 	if x.Kind() != ast.CallKind {
-		return // a bare false: there is nothing to add
+		return // a bare false has no details
 	}
 	if x.AsCall().IsMemberFunction() {
 		f.operand(x.AsCall().Target())
@@ -107,7 +106,7 @@ func (f *finder) operands(x ast.Expr) {
 	}
 }
 
-// operand adds the value of an operand, unless it is a literal.
+// operand adds the value of a non-literal operand.
 func (f *finder) operand(x ast.Expr) {
 	if x == nil || x.Kind() == ast.LiteralKind || x.Kind() == ast.ListKind || x.Kind() == ast.MapKind {
 		return
@@ -117,8 +116,8 @@ func (f *finder) operand(x ast.Expr) {
 	}
 }
 
-// value evaluates a part by itself. It returns nil where that is not possible, or not
-// safe: a function of the language may query the cluster, or draw a random value.
+// value evaluates a part by itself; nil if that is impossible or unsafe: a language's function may query the
+// cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
 	text, err := cel.ExprToString(x, f.source)
 	if err != nil {
@@ -133,7 +132,7 @@ func (f *finder) value(x ast.Expr) ref.Val {
 	return v
 }
 
-// asks reports whether a name stands for more than the input.
+// asks reports whether a name uses more than the input.
 func (e *Evaluation) asks(name string) bool {
 	_, extra := e.input.Extra[name]
 	return extra || name == authorizerName
@@ -150,12 +149,11 @@ func (f *finder) sourceOf(x ast.Expr) string {
 // isHas reports whether an expression is has(a.b).
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
-// fieldOf is the a.b of has(a.b).
+// fieldOf returns the a.b of has(a.b).
 func fieldOf(x ast.Expr) ast.Expr {
 	return ast.NewExprFactory().NewSelect(0, x.AsSelect().Operand(), x.AsSelect().FieldName())
 }
 
-// summaryOf describes a value briefly.
 func summaryOf(v ref.Val) string {
 	if size, ok := v.(traits.Sizer); ok {
 		switch v.(type) {

@@ -11,21 +11,20 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// action is what a mutator does at the end of its location.
+// action is the change at the end of a mutator's location.
 type action interface {
 	// set is way.Set for one object.
 	set(of engine.ObjectKey, current any, exists bool) (assignment, error)
 }
 
-// source is where an assigned value comes from; one of its fields is set.
+// source is the origin of an assigned value; one of its fields is set.
 type source struct {
 	Value any
-	// Metadata is "name" or "namespace": that of the object.
+	// Metadata is "name" or "namespace", of the object.
 	Metadata string
 	External *external
 }
 
-// valueFor is the value for one object.
 func (s *source) valueFor(key engine.ObjectKey) any {
 	switch s.Metadata {
 	case "name":
@@ -36,27 +35,27 @@ func (s *source) valueFor(key engine.ObjectKey) any {
 	return s.Value
 }
 
-// external is a value that only an external data provider, asked from inside the cluster, knows. It is also
-// the reason why a field keeps its value.
+// external is a value that only an external data provider inside the cluster knows. It is also the reason why
+// a field keeps its value.
 type external struct {
 	Provider, DataSource string
 	Location             location
 }
 
-// Error names the place and the provider.
+// Error names the field and the provider.
 func (e *external) Error() string {
 	return fmt.Sprintf("%s: the value comes from the external data provider %q (dataSource %s), which can only be asked by Gatekeeper",
 		e.Location, e.Provider, e.DataSource)
 }
 
-// assign writes a value, whatever was there; or, to add a label or an annotation, where there is none. The
-// value is never modified later, so that all places that it is written to can share it.
+// assign writes a value or, for a label or an annotation, adds it if there is none. The value is never
+// modified, so all fields with it can share it.
 type assign struct {
 	source
 	adds bool
 }
 
-// set implements action. A provider is not asked.
+// set implements action. No provider is called.
 func (a *assign) set(of engine.ObjectKey, current any, exists bool) (assignment, error) {
 	value := a.valueFor(of)
 	switch {
@@ -70,15 +69,15 @@ func (a *assign) set(of engine.ObjectKey, current any, exists bool) (assignment,
 	return assignment{Skip: &keptError{Value: current}}, nil
 }
 
-// maxQuoted bounds how much of a value a message quotes, in bytes.
+// maxQuoted bounds a value in a message, in bytes.
 const maxQuoted = 1000
 
-// quoted is a value in a message, as Go prints it.
+// quoted returns a value for a message, as Go prints it.
 func quoted(value any) string {
 	return engine.Shorten(fmt.Sprint(value), maxQuoted)
 }
 
-// modifySet adds values to a list or, to prune it, takes them out.
+// modifySet adds values to a list or, to prune it, removes them.
 type modifySet struct {
 	Prune  bool
 	Values []any
@@ -87,7 +86,7 @@ type modifySet struct {
 // set implements action.
 func (m *modifySet) set(_ engine.ObjectKey, current any, exists bool) (assignment, error) {
 	if !exists {
-		// As in Gatekeeper, pruning nothing creates the parents all the same.
+		// As in Gatekeeper, even pruning nothing creates the parents.
 		return assignment{Write: !m.Prune && len(m.Values) > 0, Value: m.Values, Create: m.Prune}, nil
 	}
 	list, ok := current.([]any)
@@ -120,20 +119,20 @@ func keysOf(values []any) sets.Set[string] {
 	return s
 }
 
-// keyOf is the JSON of a value: of numbers, it does not matter whether they have a fraction.
+// keyOf returns the JSON of a value; 1 and 1.0 are equal.
 func keyOf(value any) string {
 	if text, isText := value.(string); isText {
 		return `"` + text
 	}
-	raw, _ := json.Marshal(value) // a value of JSON
+	raw, _ := json.Marshal(value) // a JSON value never fails
 	return string(raw)
 }
 
-// assignImage exchanges the parts of an image reference that are not empty here.
+// assignImage replaces the parts of an image reference that are set here.
 type assignImage struct{ Parts imageReference }
 
-// set implements action. Where there is no image, what is assigned becomes
-// one, as in Gatekeeper, although a domain or a tag alone names nothing.
+// set implements action. Without an image, the assigned parts become one, as in Gatekeeper, although a domain
+// or a tag is not a valid image.
 func (a *assignImage) set(_ engine.ObjectKey, current any, exists bool) (assignment, error) {
 	text, isText := current.(string)
 	if exists && !isText {

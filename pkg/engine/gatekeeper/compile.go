@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// decodeMutator reads a mutator. What is wrong with it goes to the report, in
-// Gatekeeper's words where it has any; the mutator then has no action.
+// decodeMutator reads a mutator. Errors go to the report, in Gatekeeper's words if it has any; the mutator
+// then has no action.
 func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	gvk := d.Key.GroupVersionKind()
@@ -65,7 +65,7 @@ func decodeMutator(r *policydecode.Report, d engine.Document) *mutator {
 	return m
 }
 
-// checkVersion knows which versions Gatekeeper serves.
+// checkVersion reports versions that Gatekeeper does not serve.
 func checkVersion(n policydecode.Node, kind, version string) {
 	switch {
 	case !slices.Contains([]string{"v1alpha1", "v1beta1", "v1"}, version):
@@ -85,7 +85,7 @@ func (m *mutator) checkName(n policydecode.Node) {
 	}
 }
 
-// messagePrefix is how Gatekeeper begins its messages about a location.
+// messagePrefix returns Gatekeeper's prefix for messages about a location.
 func (m *mutator) messagePrefix() string {
 	switch m.kind {
 	case kindAssignImage:
@@ -128,10 +128,10 @@ func (m *mutator) decodePath() {
 	}
 }
 
-// metadataKey finds a key of a label or an annotation that is not in quotes, or in brackets.
+// metadataKey matches a label or annotation key that lacks quotes, or is in brackets.
 var metadataKey = regexp.MustCompile(`^(.*metadata\.(?:labels|annotations))(?:\.([^."']+[./][^"']+)|\[["']?([^"'\]]+)["']?\])$`)
 
-// quotesHint says how a location is written that was meant otherwise.
+// quotesHint suggests the intended location.
 func quotesHint(text string) string {
 	switch found := metadataKey.FindStringSubmatch(text); {
 	case found != nil:
@@ -169,7 +169,7 @@ func isMetadata(p location) bool {
 	return isField && (p[1] == fieldNode("labels") || p[1] == fieldNode("annotations"))
 }
 
-// changesKey reports whether a path ends in the key of a list's element.
+// changesKey reports whether a path ends in the key field of a list's element.
 func changesKey(p location) bool {
 	if len(p) < 2 {
 		return false
@@ -178,8 +178,8 @@ func changesKey(p location) bool {
 	return isList && p.last() == fieldNode(list.Key)
 }
 
-// refuseDropped refuses what old versions of Gatekeeper knew and new ones drop in
-// silence: without these conditions a mutation would reach far more than meant.
+// refuseDropped refuses conditions of old Gatekeeper versions that new ones silently ignore: without them, a
+// mutation would reach far more objects than intended.
 func refuseDropped(parameters *policydecode.Fields) {
 	for _, f := range []struct{ name, until string }{{"assignIf", "3.7"}, {"ifIn", "3.4"}, {"ifNotIn", "3.4"}} {
 		if n := parameters.At(f.name); n.Value != nil {
@@ -213,7 +213,7 @@ func (m *mutator) decodePathTests(n policydecode.Node) {
 		tests = append(tests, test)
 	}
 	if len(m.path) == 0 {
-		return // it does not parse, which has been reported
+		return // a syntax error has been reported
 	}
 	compiled, err := compileTests(m.path, tests)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// nodeType is the type that a mutator takes a place for. typeUnknown is compatible with all.
+// nodeType is the type that a mutator expects at a place. typeUnknown is compatible with all.
 type nodeType string
 
 // The types that locations imply.
@@ -24,42 +24,39 @@ const (
 	typeString  nodeType = "a string"
 )
 
-// schemaClaim is what one mutator implies about the kinds that it applies to.
+// schemaClaim is a mutator's assumption about the schema of its kinds.
 type schemaClaim struct {
-	ID       string // as Gatekeeper prints it
-	Name     string // in short
+	ID       string // in Gatekeeper's notation
+	Name     string // the short name
 	Types    []binding
 	Location location
-	// Terminal is the type of what stands at the end of the location. Where
-	// MustTerminate holds, nothing can stand below it.
+	// Terminal is the type of the value at the end of the location. With MustTerminate, nothing may be below it.
 	Terminal      nodeType
 	MustTerminate bool
 }
 
-// binding is a kind, and an operation on its objects.
+// binding is a kind with an operation.
 type binding struct {
 	schema.GroupVersionKind
 	Operation engine.Operation
 }
 
-// conflictError is a place about which mutators disagree. Gatekeeper disables them all,
-// for all their kinds.
+// conflictError is a place about which mutators disagree. Gatekeeper disables them all, for all their kinds.
 type conflictError struct {
-	Parties []string // IDs, in order
+	Parties []string // sorted IDs
 	Kind    schema.GroupVersionKind
 	Node    string // the place
 	Reason  string
 }
 
-// Error is Gatekeeper's text, followed by what it leaves out: where, and why.
+// Error is Gatekeeper's message, followed by the place and the reason.
 func (e *conflictError) Error() string {
 	return fmt.Sprintf("the following mutators have conflicting schemas: [%s]: at %s of %s: %s; none of them is enforced until only one side is left",
 		few(e.Parties, ","), e.Node, strings.TrimPrefix(e.Kind.Group+"/"+e.Kind.Version+"/"+e.Kind.Kind, "/"), e.Reason)
 }
 
-// findConflicts returns, for each mutator that has conflicts, the first one, by kind and
-// place (pkg/mutation/schema in Gatekeeper). Values, and what the mutators match
-// besides their kinds, do not count.
+// findConflicts returns the first conflict of each mutator that has any, by kind and place
+// (pkg/mutation/schema in Gatekeeper). Values, and match criteria other than kinds, do not count.
 func findConflicts(claims []schemaClaim) map[string]*conflictError {
 	trees := map[binding]*tree{}
 	for _, c := range claims {
@@ -87,15 +84,15 @@ func findConflicts(claims []schemaClaim) map[string]*conflictError {
 	return found
 }
 
-// tree is what is claimed about one kind, by place.
+// tree has the claims about one kind, by place.
 type tree struct{ places map[string]*place }
 
-// place collects the claims about one place.
+// place has the claims about one place.
 type place struct {
-	types     map[nodeType]ids // what it is taken for
-	keys      map[string]ids   // as a list: its keys
-	terminate ids              // for whom nothing is below
-	extend    ids              // for whom something is below
+	types     map[nodeType]ids // its claimed types
+	keys      map[string]ids   // its claimed list keys
+	terminate ids              // claims that nothing is below
+	extend    ids              // claims that something is below
 }
 
 type ids map[string]string // short names by ID
@@ -117,7 +114,7 @@ func (t *tree) add(c schemaClaim) {
 		switch n := node.(type) {
 		case fieldNode:
 			name = strings.TrimPrefix(name+"."+n.String(), ".")
-		case listNode: // which element is meant does not matter
+		case listNode: // the intended element does not matter
 			name += listNode{Key: n.Key}.String()
 		}
 		p := t.places[name]
@@ -144,7 +141,7 @@ func (t *tree) add(c schemaClaim) {
 	}
 }
 
-// conflicts lists the places about which there is no agreement, in order.
+// conflicts lists the places with conflicting claims, in order.
 func (t *tree) conflicts(kind schema.GroupVersionKind) []*conflictError {
 	var out []*conflictError
 	for _, name := range slices.Sorted(maps.Keys(t.places)) {
@@ -168,7 +165,7 @@ func (t *tree) conflicts(kind schema.GroupVersionKind) []*conflictError {
 	return out
 }
 
-// sides says who takes a place for what, in a format for both, and returns all of them, if they do not agree.
+// sides describes conflicting claims in a format for each, and returns all parties; none if they agree.
 func sides[K cmp.Ordered](claims map[K]ids, format string) (said string, parties ids) {
 	if len(claims) < 2 {
 		return "", nil
@@ -184,7 +181,7 @@ func sides[K cmp.Ordered](claims map[K]ids, format string) (said string, parties
 
 func listIDs(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
 
-// mostParties bounds how many mutators a message lists.
+// mostParties bounds the mutators in a message.
 const mostParties = 20
 
 func few(list []string, separator string) string {

@@ -12,11 +12,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// globForm is what the custom resource definitions take for a name with wildcards.
+// globForm is the pattern of names with wildcards in the custom resource definitions.
 var globForm = regexp.MustCompile(`^\*?[-:a-z0-9]*\*?$`)
 
-// decodeMatch reads spec.match, which all kinds share. Empty lists, and the
-// placeholders of the design document, filter nothing.
+// decodeMatch reads spec.match, which all kinds share. Empty lists, and the design document's placeholders,
+// filter nothing.
 func decodeMatch(n policydecode.Node) criteria {
 	f := n.Fields()
 	c := criteria{
@@ -46,8 +46,8 @@ func decodeMatch(n policydecode.Node) criteria {
 	return c
 }
 
-// decodeSelector reads a label selector; nil where there is none, or the empty
-// list that the design document prints as a placeholder.
+// decodeSelector reads a label selector; nil for none, and for the empty list that the design document prints
+// as a placeholder.
 func decodeSelector(n policydecode.Node) labels.Selector {
 	if list, ok := n.Value.([]any); n.Value == nil || ok && len(list) == 0 {
 		return nil
@@ -75,8 +75,8 @@ func decodeGlob(n policydecode.Node) string {
 	return text
 }
 
-// glob is a name with `*` at its beginning, its end or both; anywhere else a `*`
-// is itself (pkg/wildcard in Gatekeeper).
+// glob is a name with `*` at its start, its end or both; any other `*` is literal (pkg/wildcard in
+// Gatekeeper).
 type glob string
 
 func (g glob) parts() (text string, open, openEnd bool) {
@@ -98,14 +98,14 @@ func (g glob) matches(name string) bool {
 	return name == text
 }
 
-// matchesGenerated reports whether the glob matches metadata.generateName, a prefix that
-// the server completes: the glob has to leave the end open.
+// matchesGenerated reports whether the glob matches metadata.generateName, a prefix that the server
+// completes: the glob must be open at its end.
 func (g glob) matchesGenerated(prefix string) bool {
 	_, _, openEnd := g.parts()
 	return prefix != "" && openEnd && g.matches(prefix)
 }
 
-// anyGlob reports whether one of the patterns, in Gatekeeper's syntax, matches.
+// anyGlob reports whether one of the patterns matches.
 func anyGlob(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p).matches(name) })
 }

@@ -40,8 +40,8 @@ func NewExpander() *Dialect { return &Dialect{expands: true} }
 // Name is "gatekeeper".
 func (*Dialect) Name() string { return Name }
 
-// Accepts says that the four kinds of mutators are policies, and that
-// Gatekeeper's Config is an input of theirs, and so are ExpansionTemplates where they are wanted.
+// Accepts returns Policy for the four kinds of mutators, and Input for Gatekeeper's Config and, if wanted,
+// ExpansionTemplates.
 func (d *Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {
 	case schema.GroupKind{Group: configGroup, Kind: "Config"}:
@@ -59,10 +59,9 @@ func (d *Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	return engine.Foreign
 }
 
-// Compile reads mutators and Config. What does not compile is left out and
-// reported, and so is every mutator that contradicts another one: Gatekeeper
-// enforces none of these. Only the mutators that the user's choice keeps can
-// contradict each other, so that leaving one out is a way on.
+// Compile reads mutators and Config. It omits and reports mutators that do not compile or that contradict
+// another one, since Gatekeeper enforces none of these. Only mutators selected by the user can contradict
+// each other, so excluding one resolves a conflict.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	byID := map[string]*mutator{}
 	var excluded []string
@@ -91,13 +90,13 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	nameMutators(mutators)
 	keeps := c.Rules.Keeps()
 	mutators = slices.DeleteFunc(mutators, func(m *mutator) bool { return !keeps(m.ref) })
-	installed := len(mutators) // with those that contradict others: Gatekeeper grants a round for each
+	installed := len(mutators) // conflicting ones too: Gatekeeper grants a round for each
 	mutators, conflicts := withoutConflicts(mutators)
 	lintSet(mutators)
 	if len(templates) == 0 {
 		lintGenerated(mutators)
 	}
-	for _, m := range mutators { // the documents need not be kept
+	for _, m := range mutators { // let the documents be freed
 		m.location, m.source, m.written = policydecode.Node{}, policydecode.Node{}, written{}
 	}
 	p := &program{mutators: mutators, rounds: installed + 1, excluded: excluded, templates: templates}
@@ -107,8 +106,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	return p, errors.Join(append(errs, conflicts...)...)
 }
 
-// usable are the mutators that compiled, in the order in which Gatekeeper runs
-// them: by kind, then by name.
+// usable returns the mutators that compiled, in Gatekeeper's order: by kind, then by name.
 func usable(byID map[string]*mutator) []*mutator {
 	var out []*mutator
 	for _, m := range byID {
@@ -121,8 +119,7 @@ func usable(byID map[string]*mutator) []*mutator {
 	return out
 }
 
-// nameMutators gives the mutators their names in reports: the kind is a part of it where
-// mutators of several kinds share one.
+// nameMutators sets the mutators' names in reports, with the kind if several kinds share a name.
 func nameMutators(mutators []*mutator) {
 	count := map[string]int{}
 	for _, m := range mutators {
@@ -138,8 +135,7 @@ func nameMutators(mutators []*mutator) {
 	}
 }
 
-// withoutConflicts takes out the mutators that contradict others, and reports
-// each of them.
+// withoutConflicts removes and reports the mutators that contradict others.
 func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 	var claims []schemaClaim
 	for _, m := range mutators {
@@ -162,7 +158,7 @@ func withoutConflicts(mutators []*mutator) ([]*mutator, []error) {
 	return kept, errs
 }
 
-// decodeConfig reads which namespaces Gatekeeper's Config keeps mutation away from.
+// decodeConfig returns the namespaces that Gatekeeper's Config excludes from mutation.
 func decodeConfig(r *policydecode.Report, u *unstructured.Unstructured) []string {
 	root := policydecode.Node{Report: r, Value: u.Object}.Fields()
 	if u.GetName() != "config" {
@@ -205,7 +201,7 @@ func (m *mutator) asksOperation() bool {
 	})
 }
 
-// operations are those that every entry of applyTo is limited to.
+// operations returns the operations to which every entry of applyTo is limited.
 func (m *mutator) operations() []engine.Operation {
 	var out []engine.Operation
 	for _, operation := range []engine.Operation{engine.OperationCreate, engine.OperationUpdate} {

@@ -13,13 +13,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// templateKind is an ExpansionTemplate, by which Gatekeeper generates what a controller would create of an
-// object, to review it with that (pkg/expansion in Gatekeeper).
+// templateKind is an ExpansionTemplate, by which Gatekeeper generates the objects that a controller would
+// create, to review them with their owner (pkg/expansion in Gatekeeper).
 //
 //nolint:gochecknoglobals // immutable
 var templateKind = schema.GroupKind{Group: "expansion.gatekeeper.sh", Kind: "ExpansionTemplate"}
 
-// template is an ExpansionTemplate.
 type template struct {
 	ref       engine.RuleRef
 	source    []string
@@ -32,8 +31,8 @@ func (t *template) applies(gvk schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(t.applyTo, func(a applyTo) bool { return a.covers(gvk) })
 }
 
-// decodeTemplates reads the templates of a compilation, whose check of kinds then also knows what they
-// generate. The errors are of those that Gatekeeper does not enforce.
+// decodeTemplates reads a compilation's templates, and adds the generated kinds to its check of kinds. It
+// returns the errors of those that Gatekeeper does not enforce.
 func decodeTemplates(c *engine.Compilation) ([]*template, []error) {
 	var all []*template
 	var errs []error
@@ -64,7 +63,7 @@ func decodeTemplates(c *engine.Compilation) ([]*template, []error) {
 	return all, append(errs, cycles...)
 }
 
-// decodeTemplate reads a template; nil for one that Gatekeeper refuses.
+// decodeTemplate reads a template; nil if Gatekeeper refuses it.
 func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *template {
 	root := policydecode.Node{Report: r, Value: u.Object}.Fields()
 	spec := root.At("spec").Fields()
@@ -91,7 +90,7 @@ func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *templ
 	generated.Done()
 	source := spec.At("templateSource").Text()
 	t.source = strings.Split(source, ".")
-	spec.Accept("enforcementAction") // of the constraints that review what is generated
+	spec.Accept("enforcementAction") // of the constraints that review generated objects
 	spec.Done()
 	root.DoneObject()
 	switch {
@@ -110,7 +109,7 @@ func decodeTemplate(r *policydecode.Report, u *unstructured.Unstructured) *templ
 	return t
 }
 
-// acyclic returns the templates, by name, without those that generate, in the end, what they apply to:
+// acyclic returns the templates, by name, without those that directly or indirectly generate their own input:
 // Gatekeeper enforces none of these.
 func acyclic(all []*template) (kept []*template, errs []error) {
 	slices.SortFunc(all, func(a, b *template) int { return strings.Compare(a.ref.Policy, b.ref.Policy) })

@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// imageReference is an image reference in the parts that AssignImage knows.
+// imageReference is an image reference in AssignImage's parts.
 type imageReference struct {
-	Domain string // "registry.example.com:5000"; empty where none is written
+	Domain string // "registry.example.com:5000"; may be empty
 	Path   string // "library/nginx"
-	Tag    string // ":1.25" or "@sha256:..."; empty where none is written
+	Tag    string // ":1.25" or "@sha256:..."; may be empty
 }
 
-// parseImage takes a reference apart. It takes any string: what stands before the first
-// slash is a domain if it looks like one, and what follows the first colon or at
-// sign after that is the tag (mutators/assignimage/imageparser.go in Gatekeeper).
+// parseImage splits any string: the part before the first slash is a domain if it looks like one; the tag
+// starts at the first colon or at sign after it (mutators/assignimage/imageparser.go in Gatekeeper).
 func parseImage(text string) imageReference {
 	var r imageReference
 	r.Domain, text = splitDomain(text)
@@ -28,14 +27,14 @@ func parseImage(text string) imageReference {
 	return r
 }
 
-// With is the reference with the parts of another one that are not empty.
+// With returns the reference with the non-empty parts of another one.
 func (r imageReference) With(parts imageReference) imageReference {
 	return imageReference{
 		Domain: cmp.Or(parts.Domain, r.Domain), Path: cmp.Or(parts.Path, r.Path), Tag: cmp.Or(parts.Tag, r.Tag),
 	}
 }
 
-// String puts the parts together.
+// String joins the parts.
 func (r imageReference) String() string {
 	if r.Domain != "" {
 		return r.Domain + "/" + r.Path + r.Tag
@@ -51,8 +50,8 @@ func splitDomain(text string) (domain, rest string) {
 	return first, rest
 }
 
-// What may be assigned. The forms keep a part from running into its neighbour
-// when the result is read again, so that assigning twice is assigning once.
+// The valid parts. They keep a part from running into its neighbour when the result is parsed again, so that
+// assignment is idempotent.
 var (
 	domainForm = regexp.MustCompile(`^(?:\w[\w-]*\.[\w.-]*\w|localhost)(?::\d+)?$`)
 	pathForm   = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._/]|__|-*)[a-z0-9]+)*$`)
@@ -60,7 +59,7 @@ var (
 	digestForm = regexp.MustCompile(`^@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9A-Fa-f]{32,}$`)
 )
 
-// Validate says in Gatekeeper's words why parts cannot be assigned.
+// Validate returns Gatekeeper's error for invalid parts.
 func (r imageReference) Validate() error {
 	switch {
 	case r == imageReference{}:

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// lintGenerated warns of mutators for what is generated, where nothing is.
+// lintGenerated warns of mutators for generated objects if nothing is generated.
 func lintGenerated(mutators []*mutator) {
 	for _, m := range mutators {
 		if m.criteria.Source == sourceGenerated {
@@ -20,7 +20,7 @@ func lintGenerated(mutators []*mutator) {
 	}
 }
 
-// lintApplyTo warns of entries that can name no type.
+// lintApplyTo warns of entries that cannot match any type.
 func lintApplyTo(f *policydecode.Fields, a applyTo) {
 	for _, part := range []struct {
 		name string
@@ -44,7 +44,7 @@ func lintApplyTo(f *policydecode.Fields, a applyTo) {
 	}
 }
 
-// groupOf is the group of kinds that people take for core kinds.
+// groupOf returns the group of kinds that are often mistaken for core kinds.
 func groupOf(kind string) string {
 	switch kind {
 	case "Deployment", "DaemonSet", "ReplicaSet", "StatefulSet":
@@ -57,7 +57,7 @@ func groupOf(kind string) string {
 	return ""
 }
 
-// lint warns of what one mutator probably does not mean.
+// lint warns of probable mistakes in one mutator.
 func (m *mutator) lint() {
 	c := &m.criteria
 	filters := len(c.Namespaces) > 0 || c.NamespaceLabels != nil
@@ -67,8 +67,7 @@ func (m *mutator) lint() {
 	}
 }
 
-// reachesCluster reports whether a type is any kind, or one of the well-known kinds
-// that are in no namespace.
+// reachesCluster reports whether a type is any kind, or a well-known cluster-scoped kind.
 func reachesCluster(gvk schema.GroupVersionKind) bool {
 	switch gvk.Kind {
 	case "*", "APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "IngressClass",
@@ -79,8 +78,8 @@ func reachesCluster(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// lintSet warns of mutators whose work another one always undoes: of two that
-// assign the same place, or one that holds it, the later wins without a word.
+// lintSet warns of mutators whose change another one always undoes: of two that assign the same place, or one
+// that contains it, the later wins silently.
 func lintSet(mutators []*mutator) {
 	for i, first := range mutators {
 		if j := slices.IndexFunc(mutators[i+1:], first.shadowedBy); j >= 0 {
@@ -90,8 +89,8 @@ func lintSet(mutators []*mutator) {
 	}
 }
 
-// shadowedBy reports whether a later mutator always undoes what m does to objects of the
-// types that both name, if there are any.
+// shadowedBy reports whether a later mutator always undoes m's change on the types that both name, if there
+// are any.
 func (m *mutator) shadowedBy(later *mutator) bool {
 	if m.kind != kindAssign || later.kind != kindAssign || later.written.tests ||
 		!m.path.hasPrefix(later.path) ||

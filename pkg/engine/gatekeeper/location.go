@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// location is a spec.location, parsed. No listNode comes first or after another one.
+// location is a parsed spec.location. A listNode is never first, nor after another one.
 type location []node
 
 // node is one step of a location: a fieldNode or a listNode.
 type node interface {
-	// String is how the node is written in a location.
+	// String returns the node in the notation of locations.
 	String() string
 	isNode()
 }
@@ -19,8 +19,7 @@ type node interface {
 // fieldNode is a field of an object.
 type fieldNode string
 
-// listNode is an element of the list that the field before it holds: the one whose
-// Key is Value, or every one.
+// listNode is an element of the preceding field's list: the one whose Key is Value, or every element.
 type listNode struct {
 	Key   string
 	Value any // a string or an int64; nil for every element
@@ -32,7 +31,7 @@ func (l listNode) glob() bool { return l.Value == nil }
 func (fieldNode) isNode() {}
 func (listNode) isNode()  {}
 
-// String quotes the name where it has to be.
+// String quotes the name if necessary.
 func (f fieldNode) String() string { return quoteName(string(f)) }
 
 // String is like "[name: foo]".
@@ -47,7 +46,7 @@ func (l listNode) String() string {
 	return "[" + quoteName(l.Key) + ": " + value + "]"
 }
 
-// String is the location in its normal form, which parses to the same path.
+// String returns the location in its normal form, which parses to the same path.
 func (p location) String() string {
 	var b strings.Builder
 	for i, n := range p {
@@ -59,12 +58,12 @@ func (p location) String() string {
 	return b.String()
 }
 
-// hasPrefix reports whether the location begins with the nodes of another one.
+// hasPrefix reports whether the location begins with another one.
 func (p location) hasPrefix(prefix location) bool {
 	return len(prefix) <= len(p) && slices.Equal(p[:len(prefix)], prefix)
 }
 
-// last is the last node, nil in an empty location.
+// last returns the last node; nil for an empty location.
 func (p location) last() node {
 	if len(p) == 0 {
 		return nil
@@ -72,7 +71,7 @@ func (p location) last() node {
 	return p[len(p)-1]
 }
 
-// quoteName is the text of a name: bare where that is a word, else in quotes.
+// quoteName returns a name as a bare word if possible, else in quotes.
 func quoteName(name string) string {
 	if nameForm.MatchString(name) {
 		return name
@@ -80,7 +79,7 @@ func quoteName(name string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 }
 
-// place is the location in a message.
+// place returns the location for messages.
 func (p location) place() string {
 	if len(p) == 0 {
 		return "the object itself"

@@ -12,19 +12,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// The scopes. Any other text filters nothing, as in Gatekeeper.
+// The scopes. Other strings filter nothing, as in Gatekeeper.
 const (
 	scopeNamespaced = "Namespaced"
 	scopeCluster    = "Cluster"
 )
 
-// The sources: only what Gatekeeper's expansion makes is generated.
+// The sources. Only Gatekeeper's expansion generates objects.
 const (
 	sourceGenerated = "Generated"
 	sourceOriginal  = "Original"
 )
 
-// applyTo names types, and what is done to them, without wildcards.
+// applyTo names types and operations, without wildcards.
 type applyTo struct {
 	Groups, Versions, Kinds []string
 	Operations              []string // empty for all
@@ -45,7 +45,7 @@ func (a *applyTo) does(o engine.Operation) bool {
 // matchKinds names kinds, with `*` for any.
 type matchKinds struct{ APIGroups, Kinds []string }
 
-// covers reports whether the entry names a kind. The version does not matter.
+// covers reports whether the entry names a kind, in any version.
 func (k *matchKinds) covers(gk schema.GroupKind) bool {
 	return anyOr(k.Kinds, gk.Kind) && anyOr(k.APIGroups, gk.Group)
 }
@@ -54,8 +54,7 @@ func anyOr(list []string, want string) bool {
 	return len(list) == 0 || slices.Contains(list, "*") || slices.Contains(list, want)
 }
 
-// criteria decide whether a mutator applies. The zero value of each field filters
-// nothing.
+// criteria decide whether a mutator applies. The zero value of each field filters nothing.
 type criteria struct {
 	// ApplyTo is nil for AssignMetadata, which applies to every type.
 	ApplyTo                        []applyTo
@@ -67,13 +66,12 @@ type criteria struct {
 	Source                         string
 }
 
-// candidate is an object that a mutator may apply to, with the changes of the others.
+// candidate is an object with the changes of other mutators.
 type candidate struct {
 	Object    map[string]any
 	Key       engine.ObjectKey
-	Namespace *unstructured.Unstructured // the containing one, nil where unknown
-	// Bare, if set, is called where labels of a Namespace that is not there count: it then has
-	// none but its name.
+	Namespace *unstructured.Unstructured // of the object; nil if unknown
+	// Bare, if set, is called if labels of a missing Namespace count: it then has only its name.
 	Bare      func()
 	Operation engine.Operation
 }
@@ -81,7 +79,7 @@ type candidate struct {
 // generated reports whether an ExpansionTemplate made the object.
 func (c *candidate) generated() bool { return c.Key.Of.Template != "" }
 
-// from reports whether the object is of the wanted source.
+// from reports whether the object has the wanted source.
 func (m *criteria) from(c *candidate) bool {
 	switch m.Source {
 	case sourceGenerated:
@@ -92,7 +90,6 @@ func (m *criteria) from(c *candidate) bool {
 	return true
 }
 
-// source is that of the object.
 func (m *criteria) source(c *candidate) string {
 	if c.generated() {
 		return sourceGenerated
@@ -102,8 +99,8 @@ func (m *criteria) source(c *candidate) string {
 
 func (c *candidate) isNamespace() bool { return c.Key.Group == "" && c.Key.Kind == "Namespace" }
 
-// namespace is what the criteria about namespaces look at: a Namespace by its
-// own name. It is empty for other cluster-scoped objects.
+// namespace returns the namespace for criteria: of a Namespace, its own name; of other cluster-scoped
+// objects, "".
 func (c *candidate) namespace() string {
 	if c.isNamespace() {
 		return c.Key.Name
@@ -111,15 +108,14 @@ func (c *candidate) namespace() string {
 	return c.Key.Namespace
 }
 
-// errNoNamespace is Gatekeeper's error for a namespaceSelector when it cannot read the
-// Namespace.
+// errNoNamespace is Gatekeeper's error for a namespaceSelector if it cannot read the Namespace.
 var errNoNamespace = errors.New("failed to run Match criteria: namespace selector for namespace-scoped object but missing Namespace")
 
-// match returns the first criterion, in Gatekeeper's order, that a candidate does not meet; nil where the
-// mutator applies. Its only error is errNoNamespace.
+// match returns the first unmet criterion in Gatekeeper's order; nil if the mutator applies. Its only error
+// is errNoNamespace.
 //
-// Unlike Gatekeeper, and as its design document says, namespaces and
-// namespaceSelector do not match objects that are in no namespace.
+// As in Gatekeeper's design document, but unlike in Gatekeeper, namespaces and namespaceSelector do not match
+// cluster-scoped objects.
 func (m *criteria) match(c *candidate) (*criterion, error) {
 	for i := range matchOrder {
 		unmet := &matchOrder[i]
@@ -134,7 +130,7 @@ func (m *criteria) match(c *candidate) (*criterion, error) {
 	return nil, nil
 }
 
-// applies reports whether an entry of applyTo names the type; for AssignMetadata there are none.
+// applies reports whether an entry of applyTo names the type; AssignMetadata has no entries.
 func (m *criteria) applies(c *candidate) bool {
 	gvk := c.Key.GroupVersionKind()
 	return m.ApplyTo == nil || slices.ContainsFunc(m.ApplyTo, func(a applyTo) bool { return a.covers(gvk) })
@@ -153,7 +149,6 @@ func (m *criteria) does(c *candidate) bool {
 			slices.ContainsFunc(m.ApplyTo, func(a applyTo) bool { return a.covers(gvk) && a.does(c.Operation) }))
 }
 
-// coversKind reports whether the kinds cover one.
 func (m *criteria) coversKind(gk schema.GroupKind) bool {
 	return len(m.Kinds) == 0 || slices.ContainsFunc(m.Kinds, func(k matchKinds) bool { return k.covers(gk) })
 }
@@ -185,7 +180,7 @@ func (m *criteria) labels(c *candidate) bool {
 	return m.Labels == nil || m.Labels.Matches(labelsOf(c.Object))
 }
 
-// lacksNamespace reports whether labels count of a Namespace that is not known.
+// lacksNamespace reports whether labels of an unknown Namespace count.
 func (m *criteria) lacksNamespace(c *candidate) bool {
 	if c.isNamespace() || c.Key.Namespace == "" || c.Namespace != nil {
 		return false
@@ -209,7 +204,7 @@ func (m *criteria) namespaceLabels(c *candidate) bool {
 		m.NamespaceLabels.Matches(labels.Set(engine.LabelsOfNamespace(c.selected())))
 }
 
-// selected is what a namespaceSelector looks at; of a Namespace that is not there, its name.
+// selected returns the object for a namespaceSelector; of a missing Namespace, one with its name.
 func (c *candidate) selected() *unstructured.Unstructured {
 	switch {
 	case c.isNamespace():
@@ -233,8 +228,7 @@ func labelsOf(object map[string]any) labels.Set {
 	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
 
-// where lists the criteria that are about more than types, operations, plain names
-// and namespaces.
+// where lists the criteria other than types, operations, plain names and namespaces.
 func (m *criteria) where() []string {
 	var out []string
 	if m.Scope == scopeNamespaced || m.Scope == scopeCluster {

@@ -9,14 +9,14 @@ import (
 
 const namespaceSelector = "namespaceSelector"
 
-// criterion is one that a candidate meets or not, and how a Mismatch words it.
+// criterion is a condition on a candidate, and its wording in a Mismatch.
 type criterion struct {
 	name          string
 	holds         func(*criteria, *candidate) bool
 	wanted, found func(*criteria, *candidate) string
 }
 
-// matchOrder has the criteria in the order in which Gatekeeper looks at them.
+// matchOrder has the criteria in Gatekeeper's order.
 //
 //nolint:gochecknoglobals // an immutable table
 var matchOrder = [...]criterion{
@@ -50,7 +50,7 @@ var matchOrder = [...]criterion{
 	{"source", (*criteria).from, func(m *criteria, _ *candidate) string { return m.Source }, (*criteria).source},
 }
 
-// explain says why a mutator does not apply to a candidate, which does not meet one of its criteria.
+// explain returns why a mutator does not apply to a candidate, given the unmet criterion.
 func (m *criteria) explain(unmet *criterion, c *candidate) engine.Mismatch {
 	return engine.NewMismatch(unmet.name, unmet.wanted(m, c), unmet.found(m, c))
 }
@@ -71,7 +71,7 @@ func (m *criteria) namespacePairs(c *candidate) string {
 	return labelsOf(c.selected().Object).String()
 }
 
-// types are the types of applyTo, each of its combinations in short.
+// types returns the types of applyTo, each combination in short form.
 func (m *criteria) types(*candidate) string {
 	out := make([]string, len(m.ApplyTo))
 	for i := range m.ApplyTo {
@@ -106,7 +106,7 @@ func (m *criteria) kindTexts(*candidate) string {
 	return strings.Join(out, ", ")
 }
 
-// typeText is like "apps/v1/Deployment"; parts that are empty are left out.
+// typeText is like "apps/v1/Deployment", without empty parts.
 func typeText(parts ...string) string {
 	parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
 	return strings.Join(parts, "/")

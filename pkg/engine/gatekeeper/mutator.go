@@ -13,25 +13,25 @@ import (
 
 // mutator is a compiled mutator of any kind and version.
 type mutator struct {
-	id         string // as Gatekeeper prints it: "Assign.mutations.gatekeeper.sh /demo"
+	id         string // in Gatekeeper's notation: "Assign.mutations.gatekeeper.sh /demo"
 	kind, name string
 	ref        engine.RuleRef
 	criteria   criteria
 	location   policydecode.Node // in the document, for reports
 	path       location
 	tests      pathTests
-	action     action            // nil where the mutator does not compile
+	action     action            // nil if the mutator does not compile
 	source     policydecode.Node // spec.match.source
 	written    written
 }
 
-// written is what lints compare: the criteria and tests as their author wrote them.
+// written has the criteria and tests as written, for lints.
 type written struct {
 	match string // as JSON; "null" for none
 	tests bool
 }
 
-// claim is what the mutator implies about its kinds.
+// claim returns the mutator's assumption about its kinds.
 func (m *mutator) claim() schemaClaim {
 	c := schemaClaim{ID: m.id, Name: m.kind + " " + m.name, Location: m.path}
 	switch a := m.action.(type) {
@@ -55,7 +55,7 @@ func (m *mutator) claim() schemaClaim {
 	return c
 }
 
-// typesOf are all types that an entry of applyTo names.
+// typesOf returns all types of an applyTo entry.
 func typesOf(a *applyTo) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, group := range a.Groups {
@@ -68,7 +68,7 @@ func typesOf(a *applyTo) []schema.GroupVersionKind {
 	return out
 }
 
-// decodeApplyTo reads the types that a mutator applies to.
+// decodeApplyTo reads the types to which a mutator applies.
 func (m *mutator) decodeApplyTo(n policydecode.Node) []applyTo {
 	items := n.List()
 	if len(items) == 0 {
@@ -105,7 +105,7 @@ func (m *mutator) decodeApplyTo(n policydecode.Node) []applyTo {
 	return out
 }
 
-// maxTypes bounds the types that one mutator names, each group with each version and kind.
+// maxTypes bounds the types of a mutator: each combination of group, version and kind.
 const maxTypes = 1_000
 
 func checkOperations(list []string) error {

@@ -8,11 +8,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// decodeSource reads parameters.assign. It reports and returns false where that
-// does not say one value.
+// decodeSource reads parameters.assign. It reports and returns false unless there is exactly one value.
 func (m *mutator) decodeSource(n policydecode.Node) (source, bool) {
 	f := n.Fields()
-	if n.Value != nil && f.Values == nil { // which has been said
+	if n.Value != nil && f.Values == nil { // the wrong type has been reported
 		return source{}, false
 	}
 	set := 0
@@ -88,8 +87,7 @@ func (m *mutator) decodeAssign(parameters *policydecode.Fields) action {
 	return &assign{source: s}
 }
 
-// checkElement holds that an element that is to be added to a list is the one
-// that the location names.
+// checkElement validates that an element to add to a list is the one that the location names.
 func checkElement(list listNode, s source) error {
 	switch {
 	case s.External != nil:

@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// The bounds of a path: each node is a level of recursion later.
+// The bounds of a path: each node is a level of recursion.
 const (
 	maxNodes = 256
 	maxText  = 10_000 // bytes
 )
 
-// syntaxError is what is wrong with the text of a location, in Gatekeeper's words, and the position in bytes,
-// which Gatekeeper leaves out.
+// syntaxError returns a location's syntax error, in Gatekeeper's words, and the position in bytes, which
+// Gatekeeper omits.
 func syntaxError(at int, format string, args ...any) error {
 	return fmt.Errorf(format+" (at character %d)", append(args, at+1)...)
 }
 
-// parseLocation parses a location. An empty one is an empty path.
+// parseLocation parses a location; an empty one is valid.
 //
-// The grammar is that of pkg/mutation/path/parser in Gatekeeper:
+// The grammar of pkg/mutation/path/parser in Gatekeeper:
 //
 //	path   := [ object { "." object } ]
 //	object := name [ "[" name ":" ( "*" | name | integer ) "]" ]

@@ -8,30 +8,28 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// existence is what has to hold of a part of a location.
+// existence is the required state of a part of a location.
 type existence string
 
-// A test that names none can hold neither way, so its mutator
-// never changes anything, as in Gatekeeper.
+// A test with neither can never hold, so its mutator changes nothing, as in Gatekeeper.
 const (
 	mustExist    existence = "MustExist"
 	mustNotExist existence = "MustNotExist"
 	never        existence = ""
 )
 
-// pathTest is one test as its author wrote it.
+// pathTest is one test as written.
 type pathTest struct {
 	SubPath   location
 	Condition existence
 }
 
-// pathTests are the tests of one location, by the index of the node that is tested.
+// pathTests are the tests of a location, by node index.
 type pathTests map[int]existence
 
-// compileTests joins the tests of a location. Its errors are in Gatekeeper's words.
-// Tests of the empty path say nothing and are dropped. Where a parent must not
-// exist, nothing below it can have to: Gatekeeper looks for this in the order in
-// which the tests are written, this looks at the paths.
+// compileTests merges the tests of a location. Its errors are in Gatekeeper's words. Tests of the empty path
+// are dropped. If a parent must not exist, nothing below it must exist: Gatekeeper checks this in the order
+// of the tests, this function by their paths.
 func compileTests(l location, tests []pathTest) (pathTests, error) {
 	t := pathTests{}
 	for _, test := range tests {
@@ -51,7 +49,7 @@ func compileTests(l location, tests []pathTest) (pathTests, error) {
 	return t, t.contradiction(l)
 }
 
-// texts lists the tests in the order of the location, as Brief words them.
+// texts lists the tests in location order, as in Brief.
 func (t pathTests) texts(l location) []string {
 	var out []string
 	for _, depth := range slices.Sorted(maps.Keys(t)) {
@@ -60,7 +58,7 @@ func (t pathTests) texts(l location) []string {
 	return out
 }
 
-// contradiction finds a part that must exist below one that must not.
+// contradiction returns an error for a part that must exist below one that must not.
 func (t pathTests) contradiction(l location) error {
 	absent := -1
 	for _, depth := range slices.Sorted(maps.Keys(t)) {
@@ -75,8 +73,8 @@ func (t pathTests) contradiction(l location) error {
 	return nil
 }
 
-// refusedForOrder reports whether Gatekeeper would refuse tests that compileTests takes,
-// because a part that must not exist is written before one above it that must.
+// refusedForOrder reports whether Gatekeeper would refuse tests that compileTests accepts: a part that must
+// not exist comes before a parent that must.
 func refusedForOrder(tests []pathTest) bool {
 	for i, first := range tests {
 		for _, second := range tests[i+1:] {
@@ -89,7 +87,7 @@ func refusedForOrder(tests []pathTest) bool {
 	return false
 }
 
-// pathTestError is the path test that kept a mutator from changing an object.
+// pathTestError is the unmet path test of a mutator.
 type pathTestError struct {
 	SubPath   location
 	Condition existence
@@ -110,7 +108,7 @@ func (e *pathTestError) Error() string {
 	return text + ", but it is there (" + engine.BriefValue(e.found) + ")"
 }
 
-// Brief is the test without what was found on the one object.
+// Brief returns the test without details of the object.
 func (e *pathTestError) Brief() string { return "path test: " + e.condition() }
 
 func (e *pathTestError) condition() string {

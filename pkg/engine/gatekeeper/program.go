@@ -15,19 +15,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// program is the whole set of mutators, by ID.
+// program is the whole set of mutators.
 type program struct {
 	engine.Descriptions
 	mutators []*mutator // by kind, then by name
-	rounds   int        // what Gatekeeper grants the set
-	excluded []string   // namespaces that Gatekeeper's Config names
+	rounds   int        // Gatekeeper's limit for the set
+	excluded []string   // by Gatekeeper's Config
 
 	templates []*template // by name
 }
 
-// Evaluate runs the set until nothing changes. Where a mutator fails, or the set does not
-// converge, the object stays as it was. There is no reinvocation: Gatekeeper's webhook
-// asks for none.
+// Evaluate runs the set until nothing changes. If a mutator fails, or the set does not converge, the object
+// stays unchanged. There is no reinvocation: Gatekeeper's webhook does not request it.
 func (p *program) Evaluate(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 ) (*unstructured.Unstructured, error) {
@@ -59,8 +58,8 @@ func (p *program) Evaluate(
 	return r.object, nil
 }
 
-// readNamespace adds the Namespace to a target that came without, where a mutator
-// asks for it. A Namespace that cannot be read stays unknown.
+// readNamespace adds the Namespace to a target without one if a mutator needs it. An unreadable Namespace
+// stays unknown.
 func (r *run) readNamespace(ctx context.Context, w *engine.World) engine.Target {
 	asks := slices.ContainsFunc(r.program.mutators,
 		func(m *mutator) bool { return m.criteria.NamespaceLabels != nil })
@@ -77,11 +76,11 @@ func (r *run) readNamespace(ctx context.Context, w *engine.World) engine.Target 
 	return r.target
 }
 
-// ignoreLabel keeps Gatekeeper's webhooks away from a Namespace.
+// ignoreLabel excludes a Namespace from Gatekeeper's webhooks.
 const ignoreLabel = "admission.gatekeeper.sh/ignore"
 
-// excludes returns why Gatekeeper's webhook never sees the object, or "" if it does
-// (pkg/webhook in Gatekeeper, and the webhook configuration of its chart).
+// excludes returns why Gatekeeper's webhook never sees the object, or "" (pkg/webhook in Gatekeeper, and the
+// webhook configuration of its chart).
 func (p *program) excludes(t engine.Target) string {
 	group, own := strings.CutSuffix(t.Key.Group, ".gatekeeper.sh")
 	if own {
@@ -109,9 +108,8 @@ func (p *program) excludes(t engine.Target) string {
 	return ""
 }
 
-// selections says what the mutator matches, without repeating itself. Labels do
-// not narrow it: it may match only what another one made of the object,
-// but then that other one matches the object as it is.
+// selections returns the objects that the mutator matches, without duplicates. Labels do not narrow them: the
+// mutator may only match another one's result, but then that one matches the live object.
 func (m *mutator) selections() []engine.Selection {
 	var out engine.SelectionSet
 	if m.criteria.Source != sourceGenerated {
@@ -122,7 +120,7 @@ func (m *mutator) selections() []engine.Selection {
 	return out.All
 }
 
-// types are the types that the mutator may match; parts may be "*".
+// types returns the types that the mutator may match; parts may be "*".
 func (m *mutator) types() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	if m.criteria.ApplyTo != nil {
@@ -143,7 +141,7 @@ func (m *mutator) types() []schema.GroupVersionKind {
 	for _, k := range m.criteria.Kinds {
 		combinations += len(orAny(k.APIGroups)) * len(orAny(k.Kinds))
 	}
-	if combinations*max(1, len(m.criteria.Namespaces)) > maxTypes { // what matches is compared again
+	if combinations*max(1, len(m.criteria.Namespaces)) > maxTypes { // matching is checked again anyway
 		return []schema.GroupVersionKind{{Group: "*", Kind: "*"}}
 	}
 	for _, k := range m.criteria.Kinds {
@@ -163,8 +161,7 @@ func orAny(list []string) []string {
 	return list
 }
 
-// narrowed selects a type in the namespaces, and by the name, that the mutator
-// matches. A Namespace counts as being in itself.
+// narrowed selects a type in the mutator's namespaces, and by its name. A Namespace is in itself.
 func (m *mutator) narrowed(gvk schema.GroupVersionKind) []engine.Selection {
 	s := engine.Selection{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 	if name := m.criteria.Name; !strings.Contains(name, "*") {

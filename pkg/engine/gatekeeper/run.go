@@ -19,26 +19,25 @@ import (
 type run struct {
 	program   *program
 	clock     *limit.Clock // of all mutators on the object
-	at        atomic.Int64 // the mutator whose turn it is
+	at        atomic.Int64 // the current mutator
 	target    engine.Target
 	candidate candidate
-	object    *unstructured.Unstructured // as it is by now
+	object    *unstructured.Unstructured // with the changes so far
 	history   []history                  // for each mutator
 	changes   int                        // by all mutators in all rounds
 	failed    int                        // index of the mutator that failed, or -1
-	endless   error                      // the set does not converge
+	endless   error                      // set if the mutators do not converge
 	schema    func() engine.Schema
 }
 
-// history is what one mutator has done so far.
+// history is a mutator's record during the run.
 type history struct {
-	unmet   *criterion // in the last round; nil where it matched
+	unmet   *criterion // in the last round; nil if it matched
 	matched bool       // in any round
-	skip    error      // why it left something alone, in the last round
+	skip    error      // why it skipped something in the last round
 	empty   location   // a list without elements to change, in the last round
 	err     error
-	// after is the state when it last changed something, as the last-th change
-	// of all; times counts its changes.
+	// after is the object after its last change, which was the last-th of all changes; times counts its changes.
 	after       *unstructured.Unstructured
 	last, times int
 	warning     engine.Warning
@@ -57,12 +56,11 @@ func newRun(p *program, t engine.Target) *run {
 	}
 }
 
-// String names the mutator whose turn it is.
+// String names the current mutator.
 func (r *run) String() string { return r.program.mutators[r.at.Load()].ref.String() }
 
-// converge runs the set until a round changes nothing, or ends with the object that it
-// began with. The latter is not checked in the first round: where it is true, it is true
-// of the second round too, which mostly changes nothing at all.
+// converge runs the set until a round changes nothing, or ends with its initial object. The latter is not
+// checked in the first round: if it holds there, it holds in the second too, which usually changes nothing.
 func (r *run) converge() {
 	rounds := min(r.program.rounds, limit.Rounds)
 	for round := range rounds {
@@ -86,7 +84,7 @@ func (r *run) converge() {
 	r.abandon()
 }
 
-// step runs one mutator; false where it fails, or panics.
+// step runs one mutator; false if it fails or panics.
 func (r *run) step(i int) bool {
 	h := &r.history[i]
 	var out walked
@@ -96,7 +94,7 @@ func (r *run) step(i int) bool {
 	})
 	if err != nil {
 		h.err = err
-		if errors.Is(err, errNoNamespace) { // nothing is wrong with the object: the others run
+		if errors.Is(err, errNoNamespace) { // not the object's fault: the others run
 			return true
 		}
 		r.failed = i
@@ -111,7 +109,7 @@ func (r *run) step(i int) bool {
 	return true
 }
 
-// attempt matches a mutator against an object and applies it.
+// attempt matches a mutator with an object and applies it.
 func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (walked, error) {
 	m := r.program.mutators[i]
 	r.at.Store(int64(i))
@@ -160,11 +158,10 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (wal
 // abandon reverts all changes.
 func (r *run) abandon() { r.object = r.target.Object }
 
-// settle gives each mutator the state to report as the result of its step. A mutator that
-// changed the object in several rounds has one step, at its last change, and the state
-// there would attribute its earlier changes to others. So the mutators run once more from
-// the start, each once, in the order of their last changes; if that ends with the same
-// object, these are the states.
+// settle assigns each mutator the object to report for its step. A mutator that changed the object in several
+// rounds has one step, at its last change, where the actual object would attribute its earlier changes to
+// others. So each mutator runs once more from the start, in the order of their last changes; if the result is
+// the same, these objects are reported.
 func (r *run) settle() {
 	if !slices.ContainsFunc(r.history, func(h history) bool { return h.times > 1 }) {
 		return
@@ -203,8 +200,8 @@ func (r *run) changed() []int {
 	return out
 }
 
-// report hands over a step for each mutator: first those that changed nothing,
-// by ID, then the others by their last change.
+// report reports a step for each mutator: first the unchanging ones by ID, then the others by their last
+// change.
 func (r *run) report(sink engine.Sink) {
 	changed := r.changed()
 	if r.failed >= 0 || r.endless != nil {
@@ -259,8 +256,7 @@ func (r *run) stepOf(i int, sink engine.Sink) engine.Step {
 	return step
 }
 
-// misspelt returns what a server would say of a list without elements, if it were there: there is no such
-// field, or it is not a list.
+// misspelt returns a server's error for an empty list: an unknown field, or a field that is not a list.
 func (r *run) misspelt(list location) error {
 	if len(list) == 0 {
 		return nil
@@ -271,7 +267,7 @@ func (r *run) misspelt(list location) error {
 	}
 	var at fieldpath.Path
 	for _, n := range list {
-		element := fieldpath.PathElement{Index: new(int)} // whichever
+		element := fieldpath.PathElement{Index: new(int)} // any index
 		if f, isField := n.(fieldNode); isField {
 			name := string(f)
 			element = fieldpath.PathElement{FieldName: &name}
@@ -288,10 +284,10 @@ func (r *run) misspelt(list location) error {
 	return nil
 }
 
-// reason says why a mutator did not match in the last round.
+// reason returns why a mutator did not match in the last round.
 func (r *run) reason(i int) error {
 	h := &r.history[i]
-	if h.unmet == nil { // an earlier mutator failed before this one's turn came
+	if h.unmet == nil { // an earlier mutator failed first
 		return engine.HeldBack(r.program.mutators[r.failed].ref.Policy)
 	}
 	c := r.candidate

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is the sort of a token, by the name that Gatekeeper's errors give it.
+// tokenKind is the type of a token, as in Gatekeeper's errors.
 type tokenKind string
 
 const (
@@ -22,17 +22,17 @@ const (
 	tokenColon     tokenKind = "COLON"
 )
 
-// token is one word of a location, and where it starts.
+// token is a token of a location with its position.
 type token struct {
 	kind tokenKind
 	text string // without quotes and escapes
 	at   int    // in bytes
 }
 
-// String is how Gatekeeper's errors show a token.
+// String returns a token as in Gatekeeper's errors.
 func (t token) String() string { return fmt.Sprintf("%s: %q", t.kind, t.text) }
 
-// scanner takes a string apart.
+// scanner splits a string into tokens.
 type scanner struct {
 	text string
 	pos  int
@@ -42,17 +42,16 @@ var (
 	wordForm   = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
 	numberForm = regexp.MustCompile(`^[0-9]+$`)
 	nameForm   = regexp.MustCompile(`^[A-Za-z_-][A-Za-z0-9_-]*$`)
-	// quotedForm matches a string in quotes, which may lack the last one, with a backslash before a character
-	// that is taken as it is.
+	// quotedForm matches a quoted string, possibly unclosed, in which a backslash escapes a character.
 	quotedForm = regexp.MustCompile(`(?s)^(?:"((?:[^"\\]|\\.)*\\?)("?)|'((?:[^'\\]|\\.)*\\?)('?))`)
 	backslash  = regexp.MustCompile(`(?s)\\(.?)`)
-	// punctuation is what stands by itself.
+	// punctuation maps characters to their tokens.
 	punctuation = map[string]tokenKind{ //nolint:gochecknoglobals // an immutable table
 		".": tokenSeparator, "[": tokenLBracket, "]": tokenRBracket, ":": tokenColon, "*": tokenGlob,
 	}
 )
 
-// next is the next token; at the end of the text it is tokenEOF for ever.
+// next returns the next token; at the end always tokenEOF.
 func (s *scanner) next() token {
 	rest := strings.TrimLeft(s.text[s.pos:], " \t\r\n")
 	t := token{kind: tokenEOF, at: len(s.text) - len(rest)}

@@ -10,47 +10,45 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// assignment is what way.Set does to one field. The zero value leaves it alone.
+// assignment is the result of way.Set for one field. The zero value changes nothing.
 type assignment struct {
 	Write bool
-	Value any // what to write
-	// Create asks for the missing parents of the field even if nothing is written.
+	Value any // to write
+	// Create creates the missing parents of the field even if nothing is written.
 	Create bool
-	// Skip says why the field is left alone, where that is worth telling.
+	// Skip is why the field was skipped, if that is worth telling.
 	Skip error
-	// Warn says what is odd about the value that is written, if anything is.
+	// Warn is a warning about the written value; it may be empty.
 	Warn string
 }
 
 // walked is the result of a walk.
 type walked struct {
-	// Object is the object that was given where nothing changed, else a new one
-	// that shares with it what did not change.
+	// Object is the given object if nothing changed, else a new one that shares all unchanged parts with it.
 	Object  map[string]any
 	Changed bool
-	// Skip is the first reason why way.Set, or a path test, left something alone.
+	// Skip is the first reason why way.Set, or a path test, skipped something.
 	Skip error
-	Warn string // the first one of way.Set
+	Warn string // the first one from way.Set
 	// Bare is a parent that was created although nothing was written below it.
 	Bare location
-	// Empty is a list whose elements were all to be changed, and which has none.
+	// Empty is an empty list whose elements were all to be changed.
 	Empty location
 }
 
-// way is a location, what has to hold on the way there, and what is done at its end.
+// way is a location with its path tests and the change at its end.
 type way struct {
 	Path  location
 	Tests pathTests
-	// Set is called for each field that the location leads to, and computes its new value. It must not modify
-	// the current value. The value that it returns is never modified, and may be shared. Where the location
-	// ends in an element of a list, which the value then is, Set is called as if there were none.
+	// Set computes the new value of each field at the location. It must not modify the current value. Its result
+	// is never modified and may be shared. If the location ends in a list element, Set gets no current value.
 	Set func(current any, exists bool) (assignment, error)
-	// Clock is that of all mutators on the object.
+	// Clock is shared by all mutators on the object.
 	Clock *limit.Clock
 }
 
-// walk follows a way from the root of an object and calls Set where it ends. Its
-// errors are in Gatekeeper's words, or that of a limit; the object then stays as it was.
+// walk follows a way from the root of an object and calls Set at its end. Errors are in Gatekeeper's words,
+// or from a limit; the object then stays unchanged.
 func walk(object map[string]any, way way) (walked, error) {
 	if len(way.Path) == 0 {
 		return walked{Object: object}, errors.New("attempting to mutate an empty target location")
@@ -71,14 +69,14 @@ type walker struct {
 	walked
 }
 
-// effect is what happened at a node or below it.
+// effect is the result at or below a node.
 type effect struct {
-	touched bool // missing parents are to be created
+	touched bool // create missing parents
 	changed bool
 	wrote   bool
 }
 
-// visit returns the new value for one at a depth of the path.
+// visit returns the new value for a value at a depth of the path.
 func (w *walker) visit(current any, depth int) (any, effect, error) {
 	if err := w.Clock.Step(); err != nil {
 		return nil, effect{}, err
@@ -110,8 +108,8 @@ func (w *walker) visit(current any, depth int) (any, effect, error) {
 	return current, effect{}, nil
 }
 
-// allowed reports whether the tests hold for a value, or for there being none, and records
-// the first that does not.
+// allowed reports whether the tests hold for a value, or for a missing one, and records the first that does
+// not.
 func (w *walker) allowed(depth int, value any, exists bool) bool {
 	condition, tested := w.Tests[depth]
 	if !tested || condition == mustExist && exists || condition == mustNotExist && !exists {
@@ -123,8 +121,7 @@ func (w *walker) allowed(depth int, value any, exists bool) bool {
 	return false
 }
 
-// field continues below a field of an object. A missing field is added only if something
-// below it asks for that.
+// field continues below a field of an object. A missing field is added only if required below it.
 func (w *walker) field(object map[string]any, name string, depth int) (any, effect, error) {
 	child, exists := object[name]
 	if !w.allowed(depth, child, exists) {
@@ -147,7 +144,7 @@ func (w *walker) field(object map[string]any, name string, depth int) (any, effe
 	return diff.With(object, name, next), did, nil
 }
 
-// missing is an empty value for the node after a depth.
+// missing returns an empty value for the node at the next depth.
 func (w *walker) missing(depth int) any {
 	if _, isList := w.Path[depth+1].(listNode); isList {
 		return []any{}
@@ -194,14 +191,13 @@ func (w *walker) every(list []any, depth int) (any, effect, error) {
 	if len(list) == 0 {
 		w.Empty = w.Path[:depth]
 	}
-	if !w.allowed(depth, list, true) { // for Gatekeeper, even an empty list has elements
+	if !w.allowed(depth, list, true) { // Gatekeeper treats even an empty list as having elements
 		return list, effect{}, nil
 	}
 	return w.elements(list, depth, func(any) bool { return true })
 }
 
-// keyed continues below the elements that the node names, or below a new one at the end
-// of the list if it names none.
+// keyed continues below the elements that the node names; if there are none, below a new last element.
 func (w *walker) keyed(list []any, node listNode, depth int) (any, effect, error) {
 	if err := w.Clock.Steps(len(list)); err != nil {
 		return nil, effect{}, err
@@ -257,8 +253,7 @@ func (w *walker) elements(list []any, depth int, wanted func(any) bool) (any, ef
 	return out, all, nil
 }
 
-// element ends the path in a list: the first element that the node names is replaced as a
-// whole, or the new one is appended.
+// element ends the path in a list: it replaces the first element that the node names, or appends a new one.
 func (w *walker) element(list []any, node listNode, depth int) (any, effect, error) {
 	result, err := w.Set(nil, false)
 	if err == nil {
@@ -292,20 +287,18 @@ func (w *walker) element(list []any, node listNode, depth int) (any, effect, err
 	return append(slices.Clip(list), result.Value), wrote, nil
 }
 
-// mismatch is the error of a value of another type than the location takes it for: Gatekeeper's text, and the
+// mismatch is the error of a value whose type the location does not allow: Gatekeeper's message, and the
 // place.
 func (w *walker) mismatch(want string, got any, depth int) error {
 	return fmt.Errorf("mismatch between path entry (type: %s) and received object (type: %T). Path: %s (at %s)", want, got, w.Path[depth], w.Path[:depth].place())
 }
 
-// named reports whether an element is the one that a node names. Texts never equal
-// numbers.
+// named reports whether a node names an element. Strings never equal numbers.
 func named(element map[string]any, node listNode) bool {
 	value, present := element[node.Key]
 	return present && sameKey(value, node.Value)
 }
 
-// sameKey reports whether two values of a list's key are the same.
 func sameKey(a, b any) bool {
 	switch a := a.(type) {
 	case string:

@@ -15,10 +15,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// annotateAppliedPatches adds a rule's line to the target that its step changed. There is none
-// beside a change that the server does not see, on a subresource, or when the
-// rule takes back all that others did: the annotation is never the only change.
-// Where what the target has is no such map, it stays, and the step warns.
+// annotateAppliedPatches adds a rule's line to the target that its step changed: not for a change that the
+// server ignores or on a subresource, nor where the rule reverts all other changes, since the annotation is
+// never the only change. An existing annotation that is not such a map stays, and the step warns.
 func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Type) {
 	if subject.Key.Subresource != "" {
 		return
@@ -42,7 +41,7 @@ func annotateAppliedPatches(step *engine.Step, subject *engine.Target, t diff.Ty
 	step.After = &unstructured.Unstructured{Object: noted}
 }
 
-// withoutLines is an object without the annotation, and without annotations where there is no other one.
+// withoutLines returns an object without the annotation, and without annotations if it was the only one.
 func withoutLines(object map[string]any) map[string]any {
 	metadata := diff.Without(mapping(object["metadata"]), "annotations")
 	if others := diff.Without(mapping(mapping(object["metadata"])["annotations"]),
@@ -52,7 +51,7 @@ func withoutLines(object map[string]any) map[string]any {
 	return diff.With(object, "metadata", metadata)
 }
 
-// lineValue is the text of a line for a field: "added /metadata/labels/team".
+// lineValue returns the value of a field's line: "added /metadata/labels/team".
 func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	holder := after
 	if f.Kind == engine.Removed {
@@ -66,8 +65,8 @@ func lineValue(f engine.FieldChange, before, after map[string]any) string {
 	return string(f.Kind) + " /"
 }
 
-// withLine returns the object with a line merged into its annotation. It is an
-// error when what is there is no such map.
+// withLine returns the object with a line merged into its annotation. An existing annotation that is not such
+// a map is an error.
 func withLine(object map[string]any, key, value string) (map[string]any, error) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -82,7 +81,7 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 		return nil, errors.New("it is not a string")
 	}
 	lines := map[string]string{}
-	if yaml.UnmarshalStrict([]byte(text), &lines) != nil { // it may be of other programs
+	if yaml.UnmarshalStrict([]byte(text), &lines) != nil { // other programs may have written it
 		return nil, errors.New("it is not a map of lines")
 	}
 	if lines == nil { // of an empty string
@@ -100,11 +99,11 @@ func withLine(object map[string]any, key, value string) (map[string]any, error) 
 	return diff.With(object, "metadata", diff.With(metadata, "annotations", annotations)), nil
 }
 
-// yamlString is a string in YAML, as a JSON string where it is not plain.
+// yamlString writes a string as YAML: plain where possible, else as JSON.
 func yamlString(s string) string {
 	if plain, err := yaml.Marshal(s); err == nil && string(plain) == s+"\n" {
 		return s
 	}
-	quoted, _ := json.Marshal(s) // a string is always JSON
+	quoted, _ := json.Marshal(s) // a string never fails
 	return string(quoted)
 }

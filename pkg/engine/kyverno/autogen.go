@@ -13,11 +13,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// autogenAnnotation names the controllers that a policy wants rules for: "none",
-// or a list such as "Deployment,CronJob". Without it, all of them.
+// autogenAnnotation names the controllers for which rules are derived: "none", or a list such as
+// "Deployment,CronJob"; all by default.
 const autogenAnnotation = "pod-policies.kyverno.io/autogen-controllers"
 
-// maxRuleName is how long the name of a rule may be; derived names are cut.
+// maxRuleName is the longest name of a rule; derived names are cut.
 const maxRuleName = 63
 
 const (
@@ -25,8 +25,8 @@ const (
 	cronJob       = "CronJob"
 )
 
-// podControllers maps the kinds that have a Pod template to the text that a
-// derived rule matches, in the order of Kyverno's sorted list.
+// podControllers maps each kind with a Pod template to the kinds that a derived rule matches, in the order of
+// Kyverno's sorted list.
 func podControllers() map[string]string {
 	return map[string]string{
 		"DaemonSet":             "apps/v1/DaemonSet",
@@ -38,15 +38,14 @@ func podControllers() map[string]string {
 	}
 }
 
-// WrittenRule is a rule of a policy that mutates, as its document has it, or as it is derived for Pod
-// controllers.
+// WrittenRule is a mutate rule of a policy, as written or as derived for Pod controllers.
 type WrittenRule struct {
 	Fields  map[string]any
-	Index   int  // of the rule in spec.rules that it is, or is derived from
+	Index   int  // in spec.rules, of the rule or its source
 	Derived bool // for Pod controllers
 }
 
-// WrittenRules returns the rules of a policy that mutate, in evaluation order.
+// WrittenRules returns the mutate rules of a policy in evaluation order.
 func WrittenRules(d engine.Document) []WrittenRule {
 	spec := mapping(d.Object().Object["spec"])
 	var all []map[string]any
@@ -63,20 +62,18 @@ func WrittenRules(d engine.Document) []WrittenRule {
 	return append(out, derived...)
 }
 
-// derivation is how a Pod rule becomes a rule for controllers.
+// derivation describes how a Pod rule becomes a rule for controllers.
 type derivation struct {
 	prefix   string   // of the rule's name
 	template []string // the path of the Pod template
-	kinds    []any    // what the derived rule matches
-	allKinds bool     // replace the kinds of every filter, not only of those for Pods
+	kinds    []any    // the kinds that the derived rule matches
+	allKinds bool     // replace the kinds of every filter, not only of Pod filters
 }
 
-// isAutogenRule reports whether a name is that of a derived rule.
 func isAutogenRule(name string) bool { return strings.HasPrefix(name, autogenPrefix) }
 
-// autogenRules derives rules for Pod controllers from the raw rules of a policy
-// (pkg/autogen/v1). Rules with targets, and foreach entries that are nested, have none:
-// Kyverno drops both on the way and patches the wrong object.
+// autogenRules derives rules for Pod controllers from the raw rules of a policy (pkg/autogen/v1). Rules with
+// targets and nested foreach entries have none: Kyverno drops both on the way and patches the wrong object.
 func autogenRules(rules []map[string]any, annotations map[string]string) (derived []WrittenRule) {
 	if !allowsAutogen(rules) {
 		return nil
@@ -115,8 +112,8 @@ func derivations(annotations map[string]string) []derivation {
 	return out
 }
 
-// allowsAutogen reports whether a policy may have derived rules at all: one rule
-// that cannot be translated keeps all of them from it.
+// allowsAutogen reports whether a policy may have derived rules: one rule that cannot be translated rules all
+// of them out.
 func allowsAutogen(rules []map[string]any) bool {
 	needed := false
 	for _, rule := range rules {
@@ -155,7 +152,7 @@ func namesPodOrController(resources map[string]any) bool {
 	})
 }
 
-// derive returns the rule for controllers, or nil when there is none.
+// derive returns the rule for controllers; nil if there is none.
 func (d derivation) derive(rule map[string]any) map[string]any {
 	name := stringOrEmpty(rule["name"])
 	mutate := mapping(rule["mutate"])
@@ -178,15 +175,15 @@ func (d derivation) derive(rule map[string]any) map[string]any {
 	return shifted
 }
 
-// matchesPods reports whether a rule is one for Pods: its match names them, and
-// its exclude does when it names kinds at all.
+// matchesPods reports whether a rule is for Pods: its match names them, and so does its exclude if it names
+// any kinds.
 func matchesPods(rule map[string]any) bool {
 	excluded := rawKinds(rule["exclude"])
 	return hasPod(rawKinds(rule["match"])) && (len(excluded) == 0 || hasPod(excluded))
 }
 
-// mutate wraps the patches into the Pod template; nil where a patch has no
-// counterpart. Only what Kyverno keeps is kept.
+// mutate wraps the patches into the Pod template; nil if a patch has no counterpart. Like Kyverno, it drops
+// all other fields.
 func (d derivation) mutate(mutate map[string]any) map[string]any {
 	for _, form := range []string{"patchStrategicMerge", "overlay"} {
 		if patch := mutate[form]; patch != nil {
@@ -220,7 +217,6 @@ func (d derivation) wrap(patch any) any {
 	return patch
 }
 
-// block replaces the kinds of a match or exclude block.
 func (d derivation) block(raw any, isMatch bool) map[string]any {
 	block := maps.Clone(mapping(raw))
 	for _, key := range []string{"any", "all"} {
@@ -248,8 +244,8 @@ func (d derivation) withKinds(filter map[string]any) map[string]any {
 	return diff.With(filter, "resources", diff.With(mapping(filter["resources"]), "kinds", d.kinds))
 }
 
-// shift points the expressions of a rule at the Pod template, by replacing text
-// everywhere in its JSON, as Kyverno does.
+// shift points the expressions of a rule at the Pod template by string replacement in its JSON, as Kyverno
+// does.
 func (d derivation) shift(rule map[string]any) (shifted map[string]any) {
 	template := strings.Join(d.template, ".")
 	replacer := strings.NewReplacer(
@@ -259,12 +255,12 @@ func (d derivation) shift(rule map[string]any) (shifted map[string]any) {
 		"request.oldObject.metadata", "request.oldObject."+template+".metadata",
 	)
 	if written, err := json.Marshal(rule); err == nil {
-		_ = utiljson.Unmarshal([]byte(replacer.Replace(string(written))), &shifted) // it is JSON as before
+		_ = utiljson.Unmarshal([]byte(replacer.Replace(string(written))), &shifted) // still valid JSON
 	}
 	return shifted
 }
 
-// rawFilters lists the filters of a raw match or exclude block, the flat one included.
+// rawFilters lists the filters of a raw match or exclude block, including the flat form.
 func rawFilters(raw any) []map[string]any {
 	block := mapping(raw)
 	out := []map[string]any{{"resources": block["resources"]}}

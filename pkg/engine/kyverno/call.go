@@ -15,19 +15,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// call is a request as a policy writes it.
+// call is a request in a policy.
 type call struct {
 	place    string // "context[0].apiCall"
 	own      string // the namespace of a Policy
 	method   string
-	service  bool      // or else the API server
-	target   textField // a path of the API server, or the URL of a service
+	service  bool      // instead of the API server
+	target   textField // a path on the API server, or the URL of a service
 	caBundle textField
-	data     *variables.Template // a list of {key, value}; nil when there is none
-	headers  *variables.Template // the same
+	data     *variables.Template // a list of {key, value}; may be nil
+	headers  *variables.Template // likewise
 }
 
-// decodeCall reads what apiCall of a rule and of a GlobalContextEntry share.
+// decodeCall reads the fields that apiCall of a rule and of a GlobalContextEntry share.
 func decodeCall(f *policydecode.Fields) *call {
 	c := &call{
 		place: f.PathInRule(), own: f.Report.Namespace, method: f.At("method").OneOf("GET", "POST"),
@@ -54,14 +54,13 @@ func decodeCall(f *policydecode.Fields) *call {
 	return c
 }
 
-// ask describes the request; prefix names its owner.
 func (c *call) ask(prefix string) engine.Ask {
 	what := prefix + c.method + " " + c.target.written
 	if c.service {
 		return engine.Ask{Of: engine.AskService, What: what}
 	}
-	var outline strings.Builder                      // the path, in which "*" stands for each variable
-	segments, _ := variables.Split(c.target.written) // a path that cannot be read is an error of the policy
+	var outline strings.Builder                      // the path, with "*" for each variable
+	segments, _ := variables.Split(c.target.written) // an unreadable path is an error of the policy
 	for _, s := range segments {
 		if s.Variable != nil {
 			s.Text = "*"
@@ -108,7 +107,6 @@ func (c *call) render(s *variables.Scope) (r engine.RemoteRequest, err error) {
 	return r, err
 }
 
-// eachPair calls a function with each pair of a list of {key, value}.
 func eachPair(t *variables.Template, s *variables.Scope, take func(key string, value any) error) error {
 	if t == nil {
 		return nil
@@ -134,8 +132,8 @@ func eachPair(t *variables.Template, s *variables.Scope, take func(key string, v
 	return nil
 }
 
-// answer is the decoded answer to a request: the one that the user gives, or else that of the
-// API server or the service, which is asked once in a run.
+// answer returns the decoded answer to a request: the user's, or else the server's, which is asked once per
+// run.
 func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	body, given, err := from.Values.Answer(r.Method, r.URL)
 	switch {
@@ -153,7 +151,7 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 		service bool
 		request string
 	}
-	id, err := json.Marshal(r) // has the names of headers in order
+	id, err := json.Marshal(r) // sorts header names
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +175,8 @@ func (c *call) answer(from *Sources, r engine.RemoteRequest) (any, error) {
 	return answer, err
 }
 
-// sender returns what makes a request to the API server, if it is one that a policy may make, or to a
-// service. Kyverno adds the token of its ServiceAccount to these; the user's own credentials are never sent.
+// sender returns the function that sends a request to a service, or to the API server if a policy may make
+// it. Kyverno adds the token of its ServiceAccount for services; the user's own credentials are never sent.
 func (c *call) sender(w *engine.World,
 	r *engine.RemoteRequest,
 ) (func(context.Context, *engine.World) ([]byte, error), error) {
@@ -211,10 +209,9 @@ func (c *call) sender(w *engine.World,
 	}, nil
 }
 
-// errUnreadable is an answer that cannot be used.
 var errUnreadable = errors.New("the answer is not JSON")
 
-// decodeAnswer decodes JSON with numbers as objects hold them.
+// decodeAnswer decodes JSON, with numbers as in unstructured objects.
 func decodeAnswer(content []byte) (any, error) {
 	var out any
 	if err := utiljson.Unmarshal(content, &out); err != nil {
@@ -223,23 +220,22 @@ func decodeAnswer(content []byte) (any, error) {
 	return out, nil
 }
 
-// UnsupportedEntry reports whether this program is the cause of an error, not the policy: it cannot, or may
-// not, do what Kyverno could.
+// UnsupportedEntry reports whether an error is a limitation of this program, not of the policy or of Kyverno.
 func UnsupportedEntry(err error) bool {
 	var unsupported *jmespath.UnsupportedError
 	var unanswered *engine.UnansweredError
 	return errors.As(err, &unsupported) || errors.As(err, &unanswered)
 }
 
-// decisive reports whether no default may hide an error: the run was cancelled, this program cannot do what
-// the expression asks for, or that depends on a value that is hidden.
+// decisive reports whether an error must not be hidden by a default: the run was cancelled, this program
+// cannot evaluate the expression, or the result depends on a hidden value.
 func (from *Sources) decisive(err error) bool {
 	return err != nil && (from.Context.Err() != nil || UnsupportedEntry(err))
 }
 
-// dataPath is the jmesPath of a context entry, which may hold variables.
+// dataPath is the jmesPath of a context entry; it may hold variables.
 type dataPath struct {
-	template      *variables.Template // nil to take the data as it is
+	template      *variables.Template // nil takes the data as it is
 	notIdempotent string              // as in source
 }
 
@@ -257,7 +253,7 @@ func decodeDataPath(n policydecode.Node) (p dataPath) {
 	return p
 }
 
-// expression is the path with its variables resolved.
+// expression returns the path with its variables resolved.
 func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	rendered, err := p.template.Render(s)
 	if err != nil {
@@ -270,7 +266,7 @@ func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	return jmespath.CompileRendered(path)
 }
 
-// pick applies the path to data that has been read.
+// pick applies the path to data.
 func (p dataPath) pick(s *variables.Scope, data any) (any, error) {
 	if p.template == nil {
 		return data, nil
@@ -294,7 +290,7 @@ func search(expression *jmespath.Expression, s *variables.Scope, data any) (any,
 // textField is a string of a policy that may hold variables.
 type textField struct {
 	written  string
-	template *variables.Template // nil where there is none
+	template *variables.Template // may be nil
 	prefix   string              // of errors
 }
 
@@ -303,7 +299,7 @@ func decodeText(n policydecode.Node, prefix string) textField {
 	return textField{written, variables.Decode(n), prefix}
 }
 
-// render resolves the variables; a field that is not there is empty.
+// render resolves the variables; a missing field is empty.
 func (t textField) render(s *variables.Scope) (string, error) {
 	if t.template == nil {
 		return "", nil

@@ -43,8 +43,8 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	return engine.Foreign
 }
 
-// Compile reads policies and their inputs. A rule that does not compile is left
-// out and reported; the others of its policy take part.
+// Compile reads policies and their inputs. A rule that does not compile is omitted and reported; the other
+// rules of its policy run.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var policies []*policy
 	in, given := &inputs{}, givenNames(c.Documents)
@@ -82,19 +82,18 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	return newProgram(policies), all.Err()
 }
 
-// source is the rule that a derived rule comes from; of another, itself.
+// source returns the rule from which this one is derived, or the rule itself.
 func (r *rule) source() engine.RuleRef {
 	written := r.ref
 	written.Rule = r.written
 	return written
 }
 
-// nameOf is "name", or "namespace/name".
+// nameOf returns "name", or "namespace/name".
 func nameOf(d engine.Document) string {
 	return strings.TrimPrefix(d.Key.Namespace+"/"+d.Key.Name, "/")
 }
 
-// describe describes the rule as its document has it.
 func (r *rule) describe() engine.Description {
 	d := engine.Description{
 		Rule: r.ref, Matches: r.match.Selections(r.policy.namespace),
@@ -121,7 +120,7 @@ func (r *rule) describe() engine.Description {
 	return d
 }
 
-// where describes what narrows the rule besides its selections.
+// where describes how the rule narrows its selections.
 func (r *rule) where() []string {
 	out := append(r.match.Where(r.policy.namespace), r.exclude.Unless()...)
 	if r.preconditions != nil {
@@ -133,7 +132,7 @@ func (r *rule) where() []string {
 	return out
 }
 
-// contexts are the context entries of the rule, its targets and its loops.
+// contexts returns the context entries of the rule, its targets and its loops.
 func (r *rule) contexts() []Entries {
 	out := []Entries{r.context}
 	for _, t := range r.targets {

@@ -1,18 +1,11 @@
-// Package kyverno evaluates the mutate rules of Kyverno's ClusterPolicy and
-// Policy.
+// Package kyverno evaluates the mutate rules of Kyverno's ClusterPolicy and Policy.
 //
-// A policy is read once, into rules whose match blocks, expressions, patches and
-// context entries are compiled. For an object, the rules run in the order of
-// policy names and, inside a policy, as written, those derived for Pod
-// controllers last; each sees what the rule before it made of the object.
+// A policy is compiled once into rules. For an object, the rules run by policy name and, within a policy, as
+// written, with derived rules last; each sees the object as the previous rule left it.
 //
-// Rules with mutate.targets do not change what they match: they become Effects,
-// bound to the object that the rule matched (the trigger), and are run on each of
-// their subjects.
+// Rules with mutate.targets change other objects: they become Effects, bound to the matched object (the
+// trigger), and run on each of their subjects.
 //
-// The package itself has policies, rules, their targets and derived rules, the
-// program, and the execution of a rule on an object. Each part of the language is
-// a package below it: which objects a rule is about and what has to hold (match,
-// pattern), what its expressions see (variables, jmespath, contextentry), and what
-// it changes (strategicmerge, jsonpatch, legacy).
+// This package has policies, rules, targets and their execution. Its subpackages implement the language:
+// selection and conditions (match, pattern), expressions (variables, jmespath) and patches (patching).
 package kyverno

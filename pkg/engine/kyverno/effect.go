@@ -20,9 +20,8 @@ type effect struct {
 	target       *target
 }
 
-// Effects runs the rules with targets up to the point where they name their
-// subjects. A policy that applies one rule stops after the first that names any,
-// since only applying it would tell whether it changes something.
+// Effects runs the rules with targets until they name their subjects. A policy that applies one rule stops
+// after the first that names any, since only applying it would tell whether it changes something.
 func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.World,
 	sink engine.Sink,
 ) ([]engine.Effect, error) {
@@ -42,12 +41,12 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	return out, nil
 }
 
-// propagate returns the effects of a rule that is admitted, and the steps of what kept others from being.
-// There is at least one of either. An entry that fails does not stop the others.
+// propagate returns the effects of an admitted rule, and the steps of entries that have none; at least one of
+// either. An entry that fails does not stop the others.
 func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, steps []engine.Step) {
 	trigger := e.matched.Target
 	if !e.rule.asksTrigger {
-		// The trigger's content is not needed again, so it need not be kept.
+		// Let the trigger's content be freed.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
@@ -67,8 +66,8 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 	return effects, steps
 }
 
-// apply changes one subject. Variables see the trigger as request.object and the
-// subject as target. A panic is the failure of the rule.
+// apply changes one subject. Variables see the trigger as request.object and the subject as target. A panic
+// fails only this rule.
 func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World,
 	sink engine.Sink,
 ) (step engine.Step) {
@@ -82,7 +81,6 @@ func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	return step
 }
 
-// patched returns what the rule makes of the subject of an execution.
 func (f *effect) patched(e *execution) (patchResult, error) {
 	if e.subject.Object == nil {
 		return patchResult{}, &RuleError{f.target.field, errors.New("the target does not exist")}

@@ -9,33 +9,29 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Entries are the context of a rule, of a target or of a loop, in the order of the
-// policy: data that a rule loads under a name, when the name is first used. They are
-// immutable.
+// Entries are the context of a rule, a target or a loop, in policy order: named data, loaded when first used.
+// They are immutable.
 type Entries []*entry
 
-// entry is one of them.
 type entry struct {
 	name string
-	// load gets the data. The scope holds the entries before this one.
+	// load returns the data. The scope holds the entries before this one.
 	load func(from *Sources, s *variables.Scope) (any, error)
-	// asks returns what loading reads from the cluster or from elsewhere; nil for data that the policy
-	// computes of what others have loaded.
+	// asks returns what loading reads from outside of the policy; it may be nil.
 	asks func(g Globals) []engine.Ask
 	// notIdempotent is for Entries.NotIdempotent.
 	notIdempotent string
 }
 
-// Sources are what the entries of a rule load their data from, in one evaluation.
+// Sources provide the data of a rule's entries during one evaluation.
 type Sources struct {
-	Context context.Context // of the evaluation, which Sources do not outlive
+	Context context.Context // of the evaluation
 	World   *engine.World
-	Globals Globals           // among the documents of the run; others are in the cluster
-	Values  *variables.Values // what the user answers in place of servers
+	Globals Globals           // among the documents of the run; the cluster may have others
+	Values  *variables.Values // the user's answers in place of servers
 }
 
-// answered returns an answer that the user gives in place of a server. It is treated as the server's would
-// be.
+// answered returns the user's answer, treated like a server's.
 func (from *Sources) answered(value any) any {
 	if text, err := json.Marshal(value); err != nil || engine.MayHoldSecret(text) {
 		from.World.NoteSecret()
@@ -43,8 +39,8 @@ func (from *Sources) answered(value any) any {
 	return value
 }
 
-// DecodeEntries reads a list of entries. What is wrong goes to the node's report; an entry
-// that has no source is skipped.
+// DecodeEntries reads a list of entries. Errors go to the node's report; an entry without a source is
+// skipped.
 func DecodeEntries(n policydecode.Node) Entries {
 	var out Entries
 	for _, item := range n.List() {
@@ -59,8 +55,8 @@ func DecodeEntries(n policydecode.Node) Entries {
 	return out
 }
 
-// Define makes the entries known to a scope, none of them loaded. One that would
-// read something outside of the policy is left out where its value is given.
+// Define adds the entries to a scope, without loading them. An entry that reads from outside of the policy is
+// omitted if the user gives its value.
 func (e Entries) Define(s *variables.Scope, from *Sources, given func(name string) bool) {
 	for _, one := range e {
 		if one.asks == nil || !given(one.name) {
@@ -69,7 +65,7 @@ func (e Entries) Define(s *variables.Scope, from *Sources, given func(name strin
 	}
 }
 
-// watched loads an entry, and notes in the scope that a Secret was read for it.
+// watched loads an entry, and tells the scope if a Secret was read for it.
 func (e *entry) watched(from *Sources, s *variables.Scope) (any, error) {
 	under := *from
 	under.World = from.World.Watched()
@@ -80,8 +76,8 @@ func (e *entry) watched(from *Sources, s *variables.Scope) (any, error) {
 	return value, err
 }
 
-// NotIdempotent returns why the entries may have another value in another run, or
-// once the object has changed; empty if they cannot.
+// NotIdempotent returns why the entries may have other values in another run, or after the object has
+// changed; else it is empty.
 func (e Entries) NotIdempotent() string {
 	for _, source := range e {
 		if source.notIdempotent != "" {
@@ -91,7 +87,7 @@ func (e Entries) NotIdempotent() string {
 	return ""
 }
 
-// Asks returns what the entries read, given the GlobalContextEntries that are known.
+// Asks returns what the entries read, given the known GlobalContextEntries.
 func (e Entries) Asks(g Globals) []engine.Ask {
 	var out []engine.Ask
 	for _, source := range e {

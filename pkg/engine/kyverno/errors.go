@@ -8,25 +8,25 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 )
 
-// RuleError is why a rule could not be evaluated on an object.
+// RuleError is the failure of a rule on an object.
 type RuleError struct {
 	Field string // where in the rule, such as "mutate.foreach[0].list"
 	Err   error
 }
 
-// Error gives the place in the rule and the reason; the step names the rule.
+// Error returns the place in the rule and the reason; the step names the rule.
 func (e *RuleError) Error() string { return fmt.Sprintf("%s: %v", e.Field, e.Err) }
 
 // Unwrap returns the reason.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// SkippedError is why a rule that matched was skipped.
+// SkippedError is the reason why a matching rule was skipped.
 type SkippedError struct {
 	Reason string
-	Err    error // what did not hold; nil where there is nothing to add
+	Err    error // the unmet condition; may be nil
 }
 
-// Error is the reason in Kyverno's words, and what did not hold.
+// Error returns the reason in Kyverno's words, and the unmet condition.
 func (e *SkippedError) Error() string {
 	if e.Err == nil {
 		return e.Reason
@@ -34,11 +34,10 @@ func (e *SkippedError) Error() string {
 	return e.Reason + ": " + e.Err.Error()
 }
 
-// Unwrap returns what did not hold.
+// Unwrap returns the unmet condition.
 func (e *SkippedError) Unwrap() error { return e.Err }
 
-// Brief is the reason without what was found on the one object, so that many
-// objects share it.
+// Brief returns the reason without details of the object, so that objects can share it.
 func (e *SkippedError) Brief() string {
 	var inner interface{ Brief() string }
 	if errors.As(e.Err, &inner) {
@@ -47,7 +46,7 @@ func (e *SkippedError) Brief() string {
 	return e.Reason
 }
 
-// outcomeOf returns the outcome of a rule that ended with an error, and the error of its step.
+// outcomeOf returns the outcome and the step's error of a rule that ended with an error.
 func outcomeOf(err error) (engine.Outcome, error) {
 	if notMatched, ok := err.(*match.NotMatchedError); ok { //nolint:errorlint // nothing wraps it, and most steps end so
 		return engine.NotMatched, notMatched.Reason

@@ -9,9 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// lintEvent notes that a rule acts on an event alone, which what exists does not go through: that a field
-// changes, or that an object is deleted. It reports whether the rule does. Given are the names that have
-// values.
+// lintEvent reports whether a rule acts only on an event that existing objects do not go through (a changing
+// field, a deletion), and notes it. given are the names with values.
 func (r *rule) lintEvent(f *policydecode.Fields, given []string) bool {
 	n, event := f.At("match"), deleted
 	if !slices.Equal(r.match.Operations(), []engine.Operation{deleted}) {
@@ -32,7 +31,6 @@ func (r *rule) lintEvent(f *policydecode.Fields, given []string) bool {
 	return true
 }
 
-// deleted is the event of an object that is deleted.
 const deleted = "DELETE"
 
 func onlyDeletion(operations any) bool {
@@ -40,8 +38,7 @@ func onlyDeletion(operations any) bool {
 	return operations == any(deleted) || isList && len(list) == 1 && list[0] == any(deleted)
 }
 
-// awaited returns the condition for which a rule waits, and its event; "" where there is none, or another
-// way.
+// awaited returns the condition that waits for an event, and the event; "" if there is none.
 func awaited(n policydecode.Node) (policydecode.Node, string) {
 	list := slices.Concat(items(n), items(child(n, "all")))
 	if one := items(child(n, "any")); len(list) == 0 && len(one) == 1 {
@@ -55,8 +52,8 @@ func awaited(n policydecode.Node) (policydecode.Node, string) {
 	return n, ""
 }
 
-// eventOf returns what a condition waits for: a field that is to change, such as "request.object.data", or
-// deleted.
+// eventOf returns the event for which a condition waits: deleted, or a field that changes, such as
+// "request.object.data".
 func eventOf(condition map[string]any) string {
 	key, isText := condition["key"].(string)
 	if !isText {
@@ -80,7 +77,7 @@ func eventOf(condition map[string]any) string {
 	return ""
 }
 
-// expressionIn is the expression of a string that is one variable.
+// expressionIn returns the expression of a string that is a single variable.
 func expressionIn(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "{{"); ok && strings.Count(text, "{{") == 1 {
@@ -89,8 +86,7 @@ func expressionIn(text string) string {
 	return text
 }
 
-// changedBetween returns the field of the object that is compared with what it was before; "" for other
-// operands.
+// changedBetween returns the field that is compared with its old value; "" for other operands.
 func changedBetween(a, b string) string {
 	for _, pair := range [][2]string{{a, b}, {b, a}} {
 		if strings.HasPrefix(pair[0], "request.object") &&

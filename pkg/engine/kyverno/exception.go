@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// exception is a compiled PolicyException: objects on which some rules are skipped.
+// exception is a compiled PolicyException: it skips rules on some objects.
 type exception struct {
 	name       string
 	rules      []exceptedRules
@@ -21,8 +21,7 @@ type exception struct {
 	conditions *match.Conditions
 }
 
-// exceptedRules are rules of a policy; a derived one has to be named by its own name. Names may have
-// wildcards.
+// exceptedRules names rules of a policy, with wildcards; a derived rule needs its own name.
 type exceptedRules struct {
 	policy policydecode.Node
 	rules  []policydecode.Node
@@ -42,7 +41,7 @@ func decodeException(r *policydecode.Report, d engine.Document) *exception {
 			rules.policy.Refuse(kyvernoName, "an exception requires a policy name")
 		}
 		for _, n := range append(rules.rules, rules.policy) {
-			n.Text() // or else says what it is
+			n.Text() // reports any other type
 		}
 		e.rules = append(e.rules, rules)
 		f.Done()
@@ -64,7 +63,7 @@ func decodeExceptionMatch(spec *policydecode.Fields) *match.Block {
 	rest := map[string]any{}
 	for key, value := range f.Values {
 		if !slices.Contains([]string{"resources", "subjects", "roles", "clusterRoles"}, key) {
-			f.Accept(key) // or match.Decode reports it
+			f.Accept(key) // match.Decode reports it
 			rest[key] = value
 		}
 	}
@@ -76,7 +75,7 @@ func decodeExceptionMatch(spec *policydecode.Fields) *match.Block {
 	return match.Decode(n)
 }
 
-// lintExceptions warns of the exceptions that name no policy, or no rule of it.
+// lintExceptions warns of exceptions that name an unknown policy or rule.
 func lintExceptions(all []*exception, policies []*policy) {
 	names := engine.PolicyNames{}
 	for _, p := range policies {
@@ -93,10 +92,10 @@ func lintExceptions(all []*exception, policies []*policy) {
 	}
 }
 
-// fullName is how an exception names a policy.
+// fullName returns the policy's name in exceptions.
 func (p *policy) fullName() string { return strings.TrimPrefix(p.namespace+"/"+p.name, "/") }
 
-// lintRules warns of names that no rule of the named policies has.
+// lintRules warns of rule names that no named policy has.
 func (x *exceptedRules) lintRules(policies []*policy) {
 	var known []string
 	for _, p := range policies {
@@ -116,12 +115,12 @@ func (x *exceptedRules) lintRules(policies []*policy) {
 	}
 }
 
-// namesPolicy reports whether the policy of a full name is meant.
+// namesPolicy reports whether the exception names the policy.
 func (x *exceptedRules) namesPolicy(policy string) bool {
 	return selector.MatchWildcard(stringOrEmpty(x.policy.Value), policy)
 }
 
-// ruleNames are the names that an exception may give to the rules of a policy.
+// ruleNames returns the rule names that an exception may use for a policy.
 func (p *policy) ruleNames() []string {
 	var all []string
 	compiled := map[string]bool{}
@@ -130,14 +129,13 @@ func (p *policy) ruleNames() []string {
 		all = append(all, r.ref.Rule)
 	}
 	for _, name := range p.written {
-		if all = append(all, name); !compiled[name] { // Kyverno derives rules of those for other purposes, too
+		if all = append(all, name); !compiled[name] { // Kyverno also derives other rules from them
 			all = append(all, autogenPrefix+name, autogenPrefix+"cronjob-"+name)
 		}
 	}
 	return all
 }
 
-// excepting returns the exceptions that name a rule.
 func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	var out []*exception
 	for _, e := range all {
@@ -152,7 +150,7 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	return out
 }
 
-// excepted returns a *SkippedError when an exception covers the matched object.
+// excepted returns a *SkippedError if an exception covers the matched object.
 func (e *execution) excepted(s *variables.Scope) error {
 	for _, x := range e.rule.exceptions {
 		var unmet *match.UnmetError

@@ -20,21 +20,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// execution is one rule on its way over one object, for one operation.
+// execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
 	ctx      context.Context // an execution does not outlive its call
-	end      func()          // is called at the end
+	end      func()          // called at the end
 	world    *engine.World
 	rule     *rule
-	matched  match.Candidate // what the rule's match block sees: the trigger
-	onTarget bool            // the rule changes another object than the one it matched
+	matched  match.Candidate // the trigger, as the match block sees it
+	onTarget bool            // the rule changes another object than the matched one
 	subject  *engine.Target
 	sink     engine.Sink
 	visited  int             // elements of foreach lists
-	why      *engine.Reasons // collects why nothing changes; nil if not wanted
-	given    map[string]any  // values that the user gives
+	why      *engine.Reasons // collects why nothing changes; may be nil
+	given    map[string]any  // the user's values
 
-	scope        *variables.Scope // of the rule; nil until it has begun
+	scope        *variables.Scope // of the rule; nil before begin
 	confidential bool             // as in engine.Step
 }
 
@@ -50,7 +50,7 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 	return e
 }
 
-// begin builds the scope of the rule's variables on this object. From now on the time of the rule counts.
+// begin creates the scope of the rule's variables on this object, and starts the rule's clock.
 func (e *execution) begin() *variables.Scope {
 	e.ctx, e.end = limit.Rule(e.ctx, e.rule.ref)
 	if e.sink.Wants(engine.Unchanged) {
@@ -76,20 +76,20 @@ func (e *execution) begin() *variables.Scope {
 			s.Set(name, value)
 		}
 	}
-	images := sync.OnceValues(e.images) // each element of a foreach asks for them again
+	images := sync.OnceValues(e.images) // each element of a foreach needs them
 	s.Define("images", func(*variables.Scope) (any, error) { return images() })
 	e.define(s, e.rule.context)
 	return s
 }
 
-// define makes context entries known to a scope, none of them loaded.
+// define adds context entries to a scope, without loading them.
 func (e *execution) define(s *variables.Scope, entries Entries) {
 	in := e.inputs()
 	entries.Define(s, &Sources{Context: e.ctx, World: e.world, Globals: in.globals, Values: &in.values},
 		e.isGiven)
 }
 
-// images are those of the matched object, with what the user gives laid over.
+// images returns the images of the matched object, overlaid with the user's.
 func (e *execution) images() (any, error) {
 	found := jmespath.Images(e.matched.Object.Object, e.matched.Key.GroupKind)
 	if given, isGiven := e.given["images"]; isGiven {
@@ -101,10 +101,9 @@ func (e *execution) images() (any, error) {
 	return found, nil
 }
 
-// request is the admission request that variables see, holding a state of the
-// object that the rule matched.
+// request returns the admission request that variables see, with a state of the matched object.
 func (e *execution) request(object map[string]any) map[string]any {
-	// of a subresource it may be another one than the resource's
+	// a subresource may have another kind than its resource
 	key, kind := e.matched.Key, e.matched.Object.GroupVersionKind()
 	request := map[string]any{
 		"operation": string(e.matched.Operation),
@@ -138,7 +137,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 	if given := mapping(e.given["request"]); given != nil {
 		request = mapping(variables.Over(request, given))
 	}
-	// as in Kyverno, where there is only the old one by then
+	// only the old object is left, as in Kyverno
 	if request["operation"] == string(engine.OperationDelete) {
 		request["object"] = request["oldObject"]
 	}
@@ -154,7 +153,7 @@ func serviceAccount(username string) (name, namespace string) {
 	return parts[3], parts[2]
 }
 
-// meets returns a *SkippedError when preconditions do not hold.
+// meets returns a *SkippedError if the preconditions do not hold.
 func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string) error {
 	err := c.Check(s)
 	if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
@@ -166,7 +165,7 @@ func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string)
 	return nil
 }
 
-// withDefault adds to the error of a condition that reads an absent key how to write one that may be absent.
+// withDefault adds a hint to the error of a condition that reads an absent key: how to make it optional.
 func withDefault(err error) error {
 	var unresolved *variables.ResolveError
 	var absent *jmespath.NotFoundError
@@ -177,15 +176,13 @@ func withDefault(err error) error {
 	return fmt.Errorf("%w; if the key may be absent, write {{ %s || '' }}", err, unresolved.Expression)
 }
 
-// lists says how the lists of the object merge that the rule changes: that all are replaced where its
-// schema is not known.
+// lists returns how the lists of the changed object merge; without a schema, all are replaced.
 func (e *execution) lists() *patching.Lists {
 	gvk := e.subject.Key.GroupVersionKind()
 	s, _ := e.world.Schema(e.ctx, gvk)
 	return e.inputs().listsOf(s, gvk)
 }
 
-// step is what came of the rule on an object.
 func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine.Step {
 	step := engine.Step{Rule: r.ref, Outcome: o, Err: err}
 	if len(r.targets) > 0 {
@@ -194,7 +191,6 @@ func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine
 	return step
 }
 
-// ended reports what came of mutating the subject, as the only step.
 func (e *execution) ended(out patchResult, err error) []engine.Step {
 	step := e.rule.step(e.matched.Key, engine.Unchanged, e.why.Err())
 	step.Warnings = out.Warnings
@@ -207,7 +203,7 @@ func (e *execution) ended(out patchResult, err error) []engine.Step {
 	return []engine.Step{e.secrets(step)}
 }
 
-// finish accepts a changed object, unless it has become another one.
+// finish accepts a changed object, unless its identity has changed.
 func (e *execution) finish(step *engine.Step, out patchResult) {
 	before := e.subject.Object.Object
 	if err := engine.SameObject(before, out.Object); err != nil {
@@ -220,7 +216,7 @@ func (e *execution) finish(step *engine.Step, out patchResult) {
 	if e.onTarget && e.rule.annotates {
 		annotateAppliedPatches(step, e.subject, e.lists().Type())
 	}
-	if step.Err != nil && !diff.Equal(before, step.After.Object, e.lists().Type()) { // in the server's eyes
+	if step.Err != nil && !diff.Equal(before, step.After.Object, e.lists().Type()) { // as the server sees it
 		step.Err = nil
 	}
 }

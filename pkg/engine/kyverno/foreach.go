@@ -16,21 +16,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// forEachEntry is an entry of a foreach, of which each is applied to every element of a list
+// forEachEntry is an entry of a foreach, applied to every element of a list
 // (pkg/engine/handlers/mutation/common.go).
 type forEachEntry struct {
 	field         string // "mutate.foreach[0]"
 	index         int    // in its foreach
-	level         int    // of nesting; 0 is the outermost
+	level         int    // nesting depth from 0
 	list          *jmespath.Expression
 	descending    bool
 	context       Entries
 	preconditions *match.Conditions
 	mutation      mutation
-	notIdempotent string // as in patchResult, because of the list or the context
+	notIdempotent string // as in patchResult, for the list or the context
 }
 
-// maxForEachLevel bounds nesting; the cost of a level multiplies.
+// maxForEachLevel bounds nesting, whose cost multiplies per level.
 const maxForEachLevel = 5
 
 func decodeForEach(n policydecode.Node, level int) []*forEachEntry {
@@ -59,8 +59,8 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
 		out.notIdempotent = out.list.NotIdempotent()
 	}
-	// A patch without order runs from the end: elements that a strategic merge
-	// adds come first, so that this keeps the order of the list.
+	// By default, patches run from the end: a strategic merge puts new elements first, so this keeps the order
+	// of the list.
 	out.descending = f.Has("patchStrategicMerge")
 	if f.Has("order") {
 		out.descending = f.At("order").OneOf("Ascending", "Descending") == "Descending"
@@ -90,7 +90,7 @@ func decodeList(n policydecode.Node) *jmespath.Expression {
 	return variables.DecodeExpression(n)
 }
 
-// loop applies the entries one after the other.
+// loop applies the entries in order.
 func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 	why *engine.Reasons,
 ) (patchResult, error) {
@@ -107,8 +107,7 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 			return patchResult{Object: before}, err
 		}
 		patched += n
-		// Only the next entry sees what this one did. The trigger of a rule with
-		// targets stays what it was.
+		// Only the next entry sees the new object. The trigger of a rule with targets stays.
 		if !diff.Shared(object, out.Object) && !e.onTarget {
 			if s == given {
 				s = s.Child()
@@ -126,9 +125,8 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 	return out, nil
 }
 
-// patchElements runs an entry on its elements and accumulates into out. It counts the
-// elements that were patched; when none was and some were skipped, the error is the
-// reason of the last.
+// patchElements runs an entry on its elements and accumulates into out. It counts the patched elements; if
+// there are none and some were skipped, the error is the last reason.
 func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engine.Reasons,
 	out *patchResult,
 ) (int, error) {
@@ -137,7 +135,7 @@ func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engi
 		return 0, err
 	}
 	patched, skipped, last := 0, 0, 0
-	var held error // why the last one is skipped
+	var held error // the last reason for skipping
 	for i := range elements {
 		index := i
 		if f.descending {
@@ -169,7 +167,7 @@ func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engi
 		held = fmt.Errorf("element %d: %w", last, held)
 	}
 	why = why.At(f.field)
-	switch { // where others were patched, this is only why nothing more changes
+	switch { // if others were patched, this only explains why nothing more changes
 	case held != nil && patched == 0:
 		return 0, held
 	case held != nil:
@@ -182,7 +180,7 @@ func (f *forEachEntry) patchElements(e *execution, s *variables.Scope, why *engi
 	return patched, nil
 }
 
-// contexts are the context entries of each entry of a foreach, and of those nested in it.
+// contexts returns the context entries of each foreach entry, including nested ones.
 func (m *mutation) contexts() []Entries {
 	var out []Entries
 	for _, entry := range m.entries {
@@ -191,8 +189,8 @@ func (m *mutation) contexts() []Entries {
 	return out
 }
 
-// elements evaluates the list, once. A single value is a list of one. The limit
-// holds for all lists of the rule together, since nested ones multiply.
+// elements evaluates the list, once. A single value is a list of one. All lists of the rule share the limit,
+// since nested ones multiply.
 func (f *forEachEntry) elements(e *execution, s *variables.Scope) ([]any, error) {
 	value, err := s.Query(f.list)
 	if err != nil {
@@ -235,7 +233,7 @@ func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[stri
 	return f.mutation.mutate(e, s, object, why)
 }
 
-// atElement adds to an error at which element of a list the rule failed.
+// atElement adds the index of the failing element to an error.
 func atElement(err error, index int) error {
 	var failed *RuleError
 	if !errors.As(err, &failed) {

@@ -19,17 +19,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// form is a form of a patch.
+// form is a form of a patch: patchStrategicMerge, patchesJson6902 or an old one.
 type form struct {
-	like    any // a patch as it stands in a policy: a map, a list or a string
+	like    any // a sample of the patch's type in a policy: a map, a list or a string
 	compile func(patch any) (compiledPatch, error)
-	// checked is set where a patch has to compile also while it holds variables.
+	// checked is set if a patch has to compile even if it holds variables.
 	checked bool
-	// operations is set for a list of operations, of which each that is wrong is an error of the policy.
+	// operations is set for a list of operations; each invalid one is an error of the policy.
 	operations bool
 }
 
-// forms are the forms of a patch by their keys in a mutate block.
+// forms are the forms of a patch by their key in a mutate block.
 //
 //nolint:gochecknoglobals // an immutable table
 var forms = map[string]form{
@@ -39,7 +39,7 @@ var forms = map[string]form{
 	"patches":             {like: []any{}, compile: compileOldPatches, operations: true},
 }
 
-// check returns what is wrong with a patch that may hold variables.
+// check validates a patch that may hold variables.
 func (f *form) check(patch any) (err error) {
 	if like, is := policydecode.TypeName(f.like), policydecode.TypeName(patch); like != is {
 		return fmt.Errorf("must be %s, not %s", like, is)
@@ -64,8 +64,8 @@ func compileStrategicMerge(patch any) (compiledPatch, error) {
 	}, err
 }
 
-// inEngine returns a warning for each field of the patched object that Kyverno 1.19 would write
-// otherwise, where that is known.
+// inEngine returns a warning for each field of the patched object that Kyverno 1.19 is known to write
+// differently.
 func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, object,
 	patched map[string]any,
 ) ([]engine.Warning, error) {
@@ -82,14 +82,14 @@ func inEngine(p *patching.StrategicMerge, e *execution, lists *patching.Lists, o
 		case engine.Replaced:
 			text = fmt.Sprintf("Kyverno 1.19 would write %s, not %s", jsonText(f.To), jsonText(f.From))
 		case engine.Moved:
-			continue // lists keep their order here
+			continue // here, lists keep their order
 		}
 		out = append(out, engine.Warning(engine.PathString(f.Path)+": "+text))
 	}
 	return out, nil
 }
 
-// jsonText is a value as JSON, or a word for one that is long.
+// jsonText returns a value as JSON, or a summary if it is long.
 func jsonText(value any) string {
 	if text, err := json.Marshal(value); err == nil && len(text) <= maxShown {
 		return string(text)
@@ -97,7 +97,7 @@ func jsonText(value any) string {
 	return engine.BriefValue(value)
 }
 
-// maxShown bounds the bytes of a value in a warning, and of an expression in a hint.
+// maxShown bounds a value in a warning and an expression in a hint, in bytes.
 const maxShown = 500
 
 func compileOverlay(patch any) (compiledPatch, error) {
@@ -108,7 +108,7 @@ func compileOverlay(patch any) (compiledPatch, error) {
 	}, err
 }
 
-// failIn reports what is wrong with a list of operations, at the line in its text.
+// failIn reports an error in a list of operations at its line.
 func failIn(n policydecode.Node, err error) {
 	var operation *patching.OperationError
 	if !errors.As(err, &operation) {
@@ -141,10 +141,10 @@ func compileOldPatches(patch any) (compiledPatch, error) {
 	return applying(patching.DecodeOldPatches(sequence(patch)))
 }
 
-// decodedSize is how many times its text a patch may take when it is decoded.
+// decodedSize bounds the decoded size of a patch, as a multiple of its source.
 const decodedSize = 8
 
-// compileJSONPatch reads the string of a patch, or the list that a patch which is one variable gave.
+// compileJSONPatch reads a patch that is a string, or the list from a patch that is a single variable.
 func compileJSONPatch(patch any) (compiledPatch, error) {
 	switch p := patch.(type) {
 	case []any:
@@ -158,7 +158,7 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 	return nil, fmt.Errorf("must be a string, not %s", policydecode.TypeName(patch))
 }
 
-// metadataPaths are the labels and annotations of an object and of its Pod template.
+// metadataPaths are the paths of labels and annotations of an object and of its Pod template.
 //
 //nolint:gochecknoglobals // an immutable table
 var metadataPaths = [][]string{
@@ -170,9 +170,8 @@ var metadataPaths = [][]string{
 	{"spec", "jobTemplate", "spec", "template", "metadata", "annotations"},
 }
 
-// quoted is what a patch made of an object. Labels and annotations that a JSON patch wrote as bare
-// booleans or numbers are strings, the only values that the server takes there.
-// Strategic merge does the same on its own.
+// quoted returns a JSON patch's result with labels and annotations as strings where it wrote booleans or
+// numbers: the server accepts only strings. Strategic merge does so itself.
 func quoted(before, after map[string]any) patchResult {
 	if diff.Shared(after, before) {
 		return patchResult{Object: before}
@@ -188,7 +187,7 @@ func quoted(before, after map[string]any) patchResult {
 					out.Object = runtime.DeepCopyJSON(after)
 				}
 				text, _ := pattern.Text(value)
-				_ = unstructured.SetNestedField(out.Object, text, append(slices.Clone(path), key)...) // it is there
+				_ = unstructured.SetNestedField(out.Object, text, append(slices.Clone(path), key)...) // the path exists
 				out.Warnings = append(out.Warnings, engine.Warning(fmt.Sprintf(
 					"%s %s is written without quotes; it is taken as the string %q", strings.Join(path, "."), key, text)))
 			}

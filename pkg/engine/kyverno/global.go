@@ -18,8 +18,8 @@ import (
 // Globals are GlobalContextEntries by name.
 type Globals map[string]*global
 
-// Add reads a GlobalContextEntry. What is wrong goes to the node's report, and is
-// the error of every rule that refers to the entry.
+// Add reads a GlobalContextEntry. Its errors go to the node's report, and fail every rule that refers to the
+// entry.
 func (g Globals) Add(name string, n policydecode.Node) { g[name] = decodeGlobal(n) }
 
 // global is a compiled GlobalContextEntry.
@@ -31,7 +31,6 @@ func decodeGlobal(n policydecode.Node) *global {
 	return &global{policydecode.DecodeGlobalContext(n, decodeCall, variables.DecodeExpression)}
 }
 
-// ask describes what it reads.
 func (g *global) ask(what string) engine.Ask {
 	if g.Call != nil {
 		return g.Call.ask(what + ": ")
@@ -39,10 +38,10 @@ func (g *global) ask(what string) engine.Ask {
 	return engine.Ask{Of: engine.AskObjects, What: what, Objects: g.Lists()}
 }
 
-// fetch gets the data: the answer to the request, or the list of the objects.
+// fetch returns the answer to the request, or the list of objects.
 func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
 	if g.Call != nil {
-		// An entry belongs to no rule, so that its request has no variables.
+		// An entry belongs to no rule, so its request has no variables.
 		r, err := g.Call.render(variables.NewScope(in))
 		if err != nil {
 			return nil, err
@@ -73,8 +72,8 @@ func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
 	return list, nil
 }
 
-// decodeGlobalReference reads data of a GlobalContextEntry, or of a projection of it ("ENTRY.PROJECTION"),
-// which Kyverno keeps for all policies and which is read here once in a run
+// decodeGlobalReference reads data of a GlobalContextEntry, or a projection of it ("ENTRY.PROJECTION").
+// Kyverno keeps it for all policies; here it is read once per run
 // (pkg/engine/context/loaders/globalcontext.go).
 func decodeGlobalReference(f *policydecode.Fields) *entry {
 	f.At("name").Required()
@@ -91,7 +90,7 @@ func decodeGlobalReference(f *policydecode.Fields) *entry {
 		}
 		return path.pick(s, data)
 	}
-	// What an entry reads that is not among the documents of the run, but in the cluster, is not known.
+	// The reads of an entry that only the cluster has are unknown.
 	asks := func(all Globals) []engine.Ask {
 		name, _, _ := strings.Cut(name.written, ".")
 		what := "GlobalContextEntry " + name
@@ -107,7 +106,7 @@ func decodeGlobalReference(f *policydecode.Fields) *entry {
 	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}
 }
 
-// globalData is the data of an entry, or one projection of it.
+// globalData returns the data of an entry, or one projection of it.
 func (from *Sources) globalData(s *variables.Scope, name, part string) (any, error) {
 	in := s.Interpreter()
 	if value, given, err := from.Values.Entry(in, name, part); given {

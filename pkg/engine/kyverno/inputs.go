@@ -14,16 +14,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// inputs are the documents that policies read besides themselves.
+// inputs are the documents that policies read.
 type inputs struct {
 	exceptions []*exception
 	globals    Globals
-	values     variables.Values // which the user gives
-	lists      sync.Map         // of *patching.Lists, by kind
+	values     variables.Values // the user's
+	lists      sync.Map         // *patching.Lists by kind
 }
 
-// listsOf returns how the lists of a kind merge that has a schema. It is looked up once for all rules and
-// objects.
+// listsOf returns how the lists of a kind with a schema merge, cached for all rules and objects.
 func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *patching.Lists {
 	if known, ok := in.lists.Load(gvk); ok && known.(*patching.Lists).Types == s.Types {
 		return known.(*patching.Lists)
@@ -33,7 +32,7 @@ func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *patchin
 	return l
 }
 
-// add reads a document of a kind that is an input.
+// add reads a document of an input kind.
 func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}
 	switch d.Key.Kind {
@@ -49,8 +48,7 @@ func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 	}
 }
 
-// Supplied are the Namespaces whose labels a Values document gives. Dialect is an
-// engine.Supplier.
+// Supplied returns the Namespaces whose labels a Values document gives. Dialect is an engine.Supplier.
 func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
 	if d.Key.GroupKind != valuesKind {
 		return nil
@@ -58,7 +56,6 @@ func (*Dialect) Supplied(d engine.Document) []*unstructured.Unstructured {
 	return variables.ValuesNamespaces(d.Object())
 }
 
-// inputs are those of the rule's policy.
 func (e *execution) inputs() *inputs { return e.rule.policy.inputs }
 
 // isGiven reports whether the user gives the value of a context entry.
@@ -67,8 +64,7 @@ func (e *execution) isGiven(name string) bool {
 	return given || e.inputs().values.GivesElements(e.rule.policy.name, e.rule.written, name)
 }
 
-// givenNames lists the names of variables that Values documents give values: they are among the first parts
-// of all keys.
+// givenNames lists the names to which Values documents give values: the first parts of all keys.
 func givenNames(documents []engine.Document) []string {
 	var names []string
 	for _, d := range documents {

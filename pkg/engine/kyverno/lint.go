@@ -18,9 +18,9 @@ import (
 // kyvernoName is what messages call the engine in a cluster.
 const kyvernoName = "Kyverno"
 
-// Kyverno refuses a policy with a variable whose text has none of these in it and that no entry of a context
-// is for (pkg/validation/policy/validate.go, allowedVariables and those below it). They differ in what
-// background processing lacks, and in what the targets of a rule add.
+// Kyverno refuses a policy with a variable that matches none of these and names no context entry
+// (pkg/validation/policy/validate.go, allowedVariables and below). They differ by background processing, and
+// by the targets of a rule.
 //
 //nolint:gochecknoglobals // immutable tables
 var (
@@ -32,7 +32,7 @@ var (
 		"subResource",
 		"requestKind", "requestResource", "requestSubResource", "dryRun", "options", "roles", "clusterRoles",
 	}
-	// A name before a parenthesis is that of a function.
+	// A name before a parenthesis is a function.
 	requestField  = regexp.MustCompile(`\brequest\.(\w+)(?:[^\w(]|$)`)
 	metadataField = regexp.MustCompile(`\b((?:request\.object|request\.oldObject|target)\.metadata\.(\w+))(?:[^\w(]|$)`)
 	elementName   = regexp.MustCompile(`^element(Index)?\d*$`)
@@ -40,15 +40,15 @@ var (
 	userVariable = regexp.MustCompile(`(?:^|[^.])\b((?:serviceAccountName|serviceAccountNamespace|request\.userInfo|request\.roles|request\.clusterRoles)\b)`)
 )
 
-// strings looks for mistakes in the strings of one rule.
+// texts looks for mistakes in the strings of one rule.
 type texts struct {
 	*ruleCompiler
-	declared []string // names that the rule gives values where Kyverno looks for them
-	nested   []string // those that only a nested foreach gives values
+	declared []string // names with values, where Kyverno looks for them
+	nested   []string // names with values only in a nested foreach
 	targets  bool     // the rule has targets
 }
 
-// lintTexts warns of variables and anchors that are plain text, and of variables that have no value.
+// lintTexts warns of variables and anchors that are plain text, and of variables without a value.
 func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	mutate := mapping(f.Values["mutate"])
 	t := &texts{c, namesIn(f.Values), nil, mutate["targets"] != nil}
@@ -72,7 +72,7 @@ func (c *ruleCompiler) lintTexts(f *policydecode.Fields) {
 	}
 }
 
-// namesIn lists the names of the context entries of a rule, or of a part of one.
+// namesIn lists the names of the context entries of a rule, or of a part of it.
 func namesIn(part map[string]any) []string {
 	var names []string
 	for _, entry := range sequence(part["context"]) {
@@ -83,7 +83,7 @@ func namesIn(part map[string]any) []string {
 	return names
 }
 
-// walk looks at all keys and strings below a node. Merged is set in what is merged into an object.
+// walk checks all keys and strings below a node. merged is set for parts that are merged into an object.
 func (t *texts) walk(n policydecode.Node, merged bool) {
 	switch v := n.Value.(type) {
 	case string:
@@ -112,7 +112,7 @@ func (t *texts) walk(n policydecode.Node, merged bool) {
 	}
 }
 
-// operationsIn returns the list that the text of a JSON patch holds, as far as it can be read; else the text.
+// operationsIn returns the list of operations in a JSON patch, if it is readable; else the string itself.
 func operationsIn(value any) any {
 	var list []any
 	if source, isText := value.(string); isText && yaml.Unmarshal([]byte(source), &list) == nil {
@@ -121,8 +121,8 @@ func operationsIn(value any) any {
 	return value
 }
 
-// lintAnchor warns of an anchor whose value says little, and of a key with parentheses that is not an anchor:
-// it is taken for a name.
+// lintAnchor warns of an anchor with a weak value, and of a key in parentheses that is not an anchor and so a
+// plain name.
 func lintAnchor(n policydecode.Node, key string) {
 	anchor, name := pattern.ParseKey(key)
 	if anchor != pattern.None {
@@ -144,10 +144,10 @@ func lintAnchor(n policydecode.Node, key string) {
 	n.Lint("%q is the name of a field here, since no anchor is written so; the anchors are (x), <(x), +(x), =(x), X(x) and ^(x)", key)
 }
 
-// notPattern finds operators of other languages at the beginning of a pattern.
+// notPattern matches operators of other languages at the beginning of a pattern.
 var notPattern = regexp.MustCompile(`^\s*(=~|!~|==|!=|=|\^)`)
 
-// lintPattern warns of the value of an anchor that is none, or that no pattern is written so.
+// lintPattern warns of an anchor's value that is not a valid pattern, or is probably meant otherwise.
 func lintPattern(n policydecode.Node, anchor pattern.Anchor, name string) {
 	if n.Value == nil {
 		switch anchor {
@@ -195,12 +195,12 @@ func (t *texts) lintText(n policydecode.Node, text string, merged bool) {
 	}
 }
 
-// shortened keeps long strings out of messages.
+// shortened cuts long strings for messages.
 func shortened(text string) string {
 	return engine.Shorten(strings.Join(strings.Fields(text), " "), 60)
 }
 
-// variable warns of one that has no value, or reports that Kyverno refuses it.
+// variable warns of a variable without a value, or reports that Kyverno refuses it.
 func (t *texts) variable(n policydecode.Node, text string, roots []string) {
 	if strings.HasPrefix(text, "element") && !strings.Contains(n.Path, ".foreach[") {
 		n.Refuse(kyvernoName, "the variable %s is outside of foreach", text)
@@ -239,7 +239,7 @@ func (t *texts) variable(n policydecode.Node, text string, roots []string) {
 	}
 }
 
-// meant is the name that was probably meant.
+// meant returns the probably intended name.
 func (t *texts) meant(name string) string {
 	if slices.Contains([]string{"null", "true", "false"}, name) {
 		return fmt.Sprintf(", so it is the name of a field: the literal stands in backticks, `%s`", name)
@@ -258,10 +258,9 @@ func (t *texts) meant(name string) string {
 	return ", so it has no value; an entry of context gives it one"
 }
 
-// declares reports whether a name has a value.
 func (t *texts) declares(name string) bool {
 	switch name {
-	case "": // the identifier "" in x || "", where '' is meant: it is null, which does as well
+	case "": // the identifier "" in x || "", where '' is meant: it is null, which works too
 		return true
 	case "request", "images", "image", "serviceAccountName", "serviceAccountNamespace":
 		return true
@@ -272,12 +271,11 @@ func (t *texts) declares(name string) bool {
 		slices.Contains(t.given, name) || elementName.MatchString(name)
 }
 
-// beginsWithOne reports whether a string begins with one of several names.
 func beginsWithOne(text string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(text, name) })
 }
 
-// refused reports whether Kyverno refuses a policy because of a variable.
+// refused reports whether Kyverno refuses a policy with this variable.
 func (t *texts) refused(text string) bool {
 	text = strings.ReplaceAll(text, `"`, "")
 	return !alwaysKnown.MatchString(text) &&
@@ -286,7 +284,7 @@ func (t *texts) refused(text string) bool {
 		!beginsWithOne(text, t.declared) && !beginsWithOne(text, t.given)
 }
 
-// lintExclude warns of a rule that excludes all that it matches.
+// lintExclude warns of a rule that excludes everything that it matches.
 func (r *rule) lintExclude(n policydecode.Node) {
 	switch all, refused := r.match.Excluded(r.exclude); {
 	case refused:

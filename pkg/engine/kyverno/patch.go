@@ -15,24 +15,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// patch is one patch of a rule, of whatever form: immutable and safe for concurrent
-// use. A patch without variables is compiled with its policy, any other one for each
-// evaluation.
+// patch is one patch of a rule in any form: immutable and safe for concurrent use. Without variables it is
+// compiled with its policy, else for each evaluation.
 type patch struct {
 	field    string              // in the rule: "mutate.patchStrategicMerge"
-	template *variables.Template // nil when the patch holds no variables
+	template *variables.Template // nil without variables
 	form     form
-	compiled compiledPatch // nil when the patch holds variables
-	err      error         // of compiling it
+	compiled compiledPatch // nil with variables
+	err      error         // from compiling
 }
 
-// compiledPatch is a patch without variables, compiled: it patches an object, which stays as it is. Why
-// nothing changes goes to the reasons, which may be nil. The error is a *patching.ConditionError where the
-// patch does not apply to the object.
+// compiledPatch applies a patch without variables to an object, which is not modified. If nothing changes,
+// the reasons go to why, which may be nil. A *patching.ConditionError means that the patch does not apply to
+// the object.
 type compiledPatch func(e *execution, object map[string]any, why *engine.Reasons) (patchResult, error)
 
-// decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block, or of an
-// entry of a foreach. That there is none, or are both, goes to the report.
+// decodePatch reads patchStrategicMerge or patchesJson6902 of a mutate block or a foreach entry. None, and
+// both, are errors in the report.
 func decodePatch(m *policydecode.Fields) []*patch {
 	strategic, json6902 := m.At("patchStrategicMerge"), m.At("patchesJson6902")
 	switch {
@@ -44,16 +43,15 @@ func decodePatch(m *policydecode.Fields) []*patch {
 		return []*patch{decodeForm(m, "patchesJson6902")}
 	case m.Value == nil:
 		m.Fail("is empty, so the rule changes nothing")
-	case m.Values != nil: // or else it is not a mapping, which has been said
+	case m.Values != nil: // another type has been reported
 		m.Fail("has no patchStrategicMerge, patchesJson6902 or foreach")
 	}
 	return nil
 }
 
-// decodeLegacyPatches reads the forms of Kyverno 1.0 to 1.5; none when a mutate block has
-// none, or one of those that came after them, which Kyverno preferred. Overlay and
-// patches in one rule run in this order, as in 1.0 and 1.1; from 1.2 on patches
-// had no effect beside an overlay.
+// decodeLegacyPatches reads the forms of Kyverno 1.0 to 1.5; none if the block has a newer form, which
+// Kyverno preferred. An overlay runs before patches, as in 1.0 and 1.1; from 1.2 on, patches next to an
+// overlay had no effect.
 func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 	var out []*patch
 	newerForms := []string{"foreach", "patchStrategicMerge", "patchesJson6902"}
@@ -73,8 +71,8 @@ func decodeLegacyPatches(m *policydecode.Fields) []*patch {
 	return out
 }
 
-// decodeForm reads the patch under a key and, if it holds no variables, compiles it. There is a patch even
-// where an error is reported; that of a merge is one of its evaluation.
+// decodeForm reads the patch under a key and compiles it if it holds no variables. It returns a patch even
+// after an error; a merge reports its error at evaluation.
 func decodeForm(m *policydecode.Fields, key string) *patch {
 	n, form := m.At(key), forms[key]
 	p := &patch{field: strings.Clone(n.PathInRule()), form: form}
@@ -104,7 +102,6 @@ func decodeForm(m *policydecode.Fields, key string) *patch {
 	return p
 }
 
-// resolve returns the patch with the values of its variables.
 func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	if p.template == nil {
 		return p.compiled, p.err
@@ -113,40 +110,38 @@ func (p *patch) resolve(s *variables.Scope) (compiledPatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variable substitution failed: %w", err)
 	}
-	if err := limit.Value(rendered); err != nil { // which a variable can put into it many times
+	if err := limit.Value(rendered); err != nil { // a variable can repeat it many times
 		return nil, err
 	}
 	return p.form.compile(rendered)
 }
 
-// mutation is what a rule, or an entry of a foreach, does to an object: it applies the entries of a foreach,
-// or a patch, in rules of Kyverno 1.0 to 1.5 several.
+// mutation is the change that a rule or a foreach entry makes: the entries of a foreach, or a patch (in rules
+// of Kyverno 1.0 to 1.5, several).
 type mutation struct {
-	// rest is that of a rule with variables: Kyverno substitutes them in all of it before it patches, so that
-	// one that cannot be resolved anywhere fails the rule.
+	// rest is the rest of a rule with variables: Kyverno substitutes all of them before it patches, so any
+	// variable that cannot be resolved fails the rule.
 	rest    *variables.Template
 	entries []*forEachEntry
 	patches []*patch
 }
 
-// patchResult is an object after a patch, and what to report about it.
+// patchResult is an object after a patch, with details for the report.
 type patchResult struct {
-	// Object is the very map that was given where nothing changed; otherwise it
-	// shares with it whatever the patch did not touch.
+	// Object is the given map if nothing changed; else it shares all unpatched parts with it.
 	Object   map[string]any
 	Warnings []engine.Warning
-	// NotIdempotent is why the patch may give another result on its own result.
+	// NotIdempotent is why the patch may give another result when it is applied again.
 	NotIdempotent string
 }
 
-// then takes over what another patch made of the object.
+// then adds the result of a following patch.
 func (r *patchResult) then(next patchResult) {
 	r.Object = next.Object
 	r.Warnings = append(r.Warnings, next.Warnings...)
 	r.NotIdempotent = cmp.Or(r.NotIdempotent, next.NotIdempotent)
 }
 
-// decodeMutation reads the patches of a mutate block; rest is the rest of the rule.
 func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) {
 	legacy, foreach := decodeLegacyPatches(m), m.At("foreach")
 	if foreach.Value != nil {
@@ -164,9 +159,9 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 	return out
 }
 
-// mutate returns the object after the mutation: the very map it was given where nothing changed; why, which
-// may be nil, then collects the reasons. Each patch is applied to the result of the one before; one that does
-// not apply does not stop the others. The error is a *SkippedError where none applies.
+// mutate returns the mutated object, or the given map if nothing changed; why, which may be nil, then
+// collects the reasons. Patches apply in order; one that does not apply does not stop the others. The error
+// is a *SkippedError if none applies.
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any,
 	why *engine.Reasons,
 ) (patchResult, error) {

@@ -12,17 +12,17 @@ import (
 // policy is a compiled ClusterPolicy, or a Policy.
 type policy struct {
 	name      string
-	namespace string // of a Policy: it only sees, and only changes, objects there
+	namespace string // of a Policy, which sees and changes only objects in it
 	applyOne  bool   // stop after the first rule that changes the object
-	// mutateOnUpdate is the deprecated mutateExistingOnPolicyUpdate of the whole policy.
+	// mutateOnUpdate is the policy's deprecated mutateExistingOnPolicyUpdate.
 	mutateOnUpdate bool
 	rules          []*rule
-	written        []string // names of all rules as they are written, those that do not mutate among them
-	inputs         *inputs  // what the rules read besides the policy
+	written        []string // names of all rules as written, including other types
+	inputs         *inputs  // further documents that the rules read
 }
 
-// decodePolicy reads a policy and derives the rules for Pod controllers. What is
-// wrong with it goes to the report. The user gives values to the given names.
+// decodePolicy reads a policy and derives the rules for Pod controllers. Errors go to the report. given are
+// the names to which the user gives values.
 func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *policy {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	if v := d.Key.GroupVersionKind().Version; v != "v1" && v != "v2beta1" {
@@ -87,9 +87,8 @@ func decodePolicy(r *policydecode.Report, d engine.Document, given []string) *po
 	return p
 }
 
-// decodeGate reads what decides about the policy as a whole. Fields that only
-// say how the webhook or other kinds of rules behave are part of the language
-// and do not matter here.
+// decodeGate reads the fields that decide about the whole policy. Fields of the webhook or of other rule
+// types are accepted and ignored.
 func decodeGate(spec *policydecode.Fields) error {
 	spec.Accept("admission", "background", "emitWarning", "failurePolicy", "generateExisting",
 		"schemaValidation", "generateExistingOnPolicyUpdate",

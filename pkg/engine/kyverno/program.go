@@ -13,12 +13,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// program is all policies, by name: the rules by policy, in its order, derived ones last. It is an
-// engine.Propagator.
+// program is all rules by policy name, in policy order, derived rules last. It is an engine.Propagator.
 type program struct {
 	engine.Descriptions
 	rules  []*rule
-	byKind sync.Map // the rules that may match, by the kinds that were asked for
+	byKind sync.Map // candidate rules, by requested kind
 }
 
 func newProgram(policies []*policy) *program {
@@ -32,8 +31,8 @@ func newProgram(policies []*policy) *program {
 	return p
 }
 
-// Evaluate runs the rules without targets. Each sees the object as the rule
-// before it left it; one that fails leaves it as it was.
+// Evaluate runs the rules without targets. Each sees the object as the previous rule left it; one that fails
+// leaves it unchanged.
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World,
 	sink engine.Sink,
 ) (*unstructured.Unstructured, error) {
@@ -55,8 +54,8 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	return t.Object, ctx.Err()
 }
 
-// run takes a rule to an object, for the operation that the run simulates, and goes on where it is admitted.
-// A panic is the failure of this one rule.
+// run evaluates a rule on an object for the simulated operation, and continues if it is admitted. A panic
+// fails only this rule.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 	goOn func(*execution, *variables.Scope) []engine.Step,
 ) (steps []engine.Step) {
@@ -76,7 +75,7 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 	return steps
 }
 
-// simulated returns the operation to evaluate. The user's values come first.
+// simulated returns the operation to evaluate; the user's values take precedence.
 func (r *rule) simulated(t engine.Target) engine.Operation {
 	for _, o := range []engine.Operation{engine.Operation(r.policy.inputs.values.Operation(r.policy.name,
 		t.Key.Name)), t.Request.Operation} {
@@ -88,8 +87,8 @@ func (r *rule) simulated(t engine.Target) engine.Operation {
 	return engine.OperationUpdate
 }
 
-// admit takes a rule through match, preconditions and exceptions, in Kyverno's
-// order. It returns the scope to go on with, or else what stops the rule.
+// admit checks match, preconditions and exceptions, in Kyverno's order. It returns the scope of the rule, or
+// the error that stops it.
 func (e *execution) admit() (*variables.Scope, error) {
 	r := e.rule
 	err := r.applies(&e.matched)
@@ -115,8 +114,8 @@ func (e *execution) admit() (*variables.Scope, error) {
 	return scope, err
 }
 
-// applies decides match and exclude, that a Policy keeps to its namespace, and Kyverno to
-// its resourceFilters, which are not for the targets of a rule.
+// applies checks match and exclude, the namespace of a Policy, and Kyverno's resourceFilters, which do not
+// cover the targets of a rule.
 func (r *rule) applies(c *match.Candidate) error {
 	ns, says := r.policy.namespace, ""
 	switch {
@@ -139,7 +138,6 @@ func (r *rule) applies(c *match.Candidate) error {
 	return r.exclude.Exclude(c)
 }
 
-// rulesFor returns the rules that may match a kind.
 func (p *program) rulesFor(kind string) []*rule {
 	if known, ok := p.byKind.Load(kind); ok {
 		return known.([]*rule)
@@ -155,9 +153,9 @@ func (p *program) rulesFor(kind string) []*rule {
 	return may
 }
 
-// visit runs the rules with targets, or those without, that may match an object, or all where the sink wants
-// to know why they do not, and hands over their steps. run also reports whether the rule did something, after
-// which applyRules: One keeps the rest of its policy from running.
+// visit runs the rules with or without targets that may match an object (all of them if the sink wants
+// reasons), and reports their steps. run also returns whether the rule did something; applyRules: One then
+// skips the rest of its policy.
 func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool,
 	run func(*rule) ([]engine.Step, bool),
 ) error {
@@ -169,7 +167,7 @@ func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink,
 	if targets {
 		did = "has named its targets"
 	}
-	var applied *rule // after which no other one of its policy runs
+	var applied *rule // the rest of its policy is skipped
 	for _, r := range rules {
 		if targets != (len(r.targets) > 0) {
 			continue

@@ -14,12 +14,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// check is a reason for which Kyverno 1.19 does not install a policy that can be evaluated here, in its words
-// where they say enough (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1).
-// testdata/compile/refused.txtar has a policy for each, and lists what is not checked.
+// check is a reason why Kyverno 1.19 rejects a policy that can be evaluated here, in its words where they
+// suffice (pkg/validation/policy, pkg/policy/mutate, and Validate of api/kyverno/v1).
+// testdata/compile/refused.txtar has a policy for each, and lists the missing checks.
 type check struct {
-	place string // a path below what is checked
-	// on what checked.see gives it, and value, which stands at the place; an error is not a refusal
+	place string // a path below the checked part
+	// evaluated on checked.see and value, the value at the place; an error is not a refusal
 	refused *jmespath.Expression
 	reason  string
 }
@@ -36,17 +36,16 @@ func checks(rows ...[3]string) (out []check) {
 	return out
 }
 
-// checked is what checks see of a policy and of a rule, as they are written.
+// checked is the written policy and rule.
 type checked struct {
 	namespaced, background bool
-	variables              bool // the policy has some
+	variables              bool // the policy has variables
 	checkKind              func(engine.KindName) error
 	spec, rule, mutate     map[string]any
 	operations             any // of the rule's JSON patch
 }
 
-// see is what expressions see of a part: the document, the rule, a block, a filter, an entry of context, or a
-// condition.
+// see returns the data for checks of a part: the document, rule, block, filter, context entry or condition.
 func (c *checked) see(part map[string]any) map[string]any {
 	kinds := sequence(mapping(part["resources"])["kinds"])
 	return map[string]any{
@@ -60,7 +59,7 @@ func (c *checked) see(part map[string]any) map[string]any {
 
 const (
 	needsRequest = "uses request user information, which is only there at requests: set spec.background and mutateExistingOnPolicyUpdate to false"
-	// atRequests is that users count in a rule that may run without a request.
+	// atRequests holds if users count in a rule that may run without a request.
 	atRequests = "value && (background || variables && not_null(mutate.mutateExistingOnPolicyUpdate, mutate && spec.mutateExistingOnPolicyUpdate) == `true`)"
 )
 
@@ -93,7 +92,7 @@ var (
 		{"mutate.patchesJson6902", `operations[?regex_match('\{\{.*\}\}', path)]`, "variables are forbidden in the path of a JSON patch outside of foreach"},
 		{"mutate.patchesJson6902", `regex_match('^\s*\{\{', value)`, "its path must begin with a forward slash, which a patch that is one variable does not show"},
 		{"mutate", "oddLabels", "labels and annotations support only string values, in quotes; a JSON patch removes one, null does not"},
-		// the flat form in match and any in exclude, unless match has what ValidateMatchExcludeConflict asks of
+		// the flat form in match and any in exclude, unless match has the fields of ValidateMatchExcludeConflict in
 		// both
 		{
 			"exclude", `!(rule.match.any || rule.match.all || value.all || value.resources) && value.any && rule.match.resources &&
@@ -115,14 +114,13 @@ var (
 		{"subjects", atRequests, needsRequest},
 		{"resources.kinds", "every && background", `"*" is not for background mode: set spec.background: false`},
 		{"resources.kinds", "every && length(value) > `1`", `"*" can not deal with more than one kind`},
-		{ // Kyverno reads a JSON patch for this as JSON only
+		{ // here, Kyverno reads a JSON patch only as JSON
 			"resources.kinds", "every && (keys(mutate.patchStrategicMerge || `{}`)[?@ != 'metadata'] || " +
 				`regex_match('^\s*\[', mutate.patchesJson6902 || '') && operations[?!starts_with(path, '/metadata')])`,
 			`a rule for "*" can only deal with the metadata field`,
 		},
 	}...)
-	// Those of the context and the preconditions of the rule only: Kyverno does not look at those of targets
-	// and of foreach.
+	// Only in the rule's context and preconditions: Kyverno does not check targets and foreach.
 	entryChecks = checks([][3]string{
 		{"globalReference", "namespaced && value != `null`", "a globalReference is not allowed in namespaced policies"},
 		{
@@ -142,8 +140,8 @@ var (
 	}...)
 )
 
-// oddLabels reports whether a label or annotation in a strategic merge, in that of the first entry of a
-// foreach, is not a string. Of metadata and spec, Kyverno looks at one, by chance: both have to be wrong.
+// oddLabels reports whether a strategic merge, or the one in the first foreach entry, has a label or
+// annotation that is not a string. Kyverno checks metadata or spec at random, so both have to be wrong.
 func (c *checked) oddLabels() bool {
 	merge := mapping(c.mutate["patchStrategicMerge"])
 	for _, entry := range sequence(c.mutate["foreach"]) {
@@ -166,7 +164,7 @@ func (c *checked) oddLabels() bool {
 		(spec == nil || odd(mapping(mapping(spec)["template"])["metadata"]))
 }
 
-// clusterScoped reports whether a kind, as a rule names it, is one of objects in no namespace.
+// clusterScoped reports whether a kind in a rule is cluster-scoped.
 func (c *checked) clusterScoped(kind any) bool {
 	k, err := selector.ParseKind(stringOrEmpty(kind))
 	name := engine.KindName{
@@ -177,7 +175,7 @@ func (c *checked) clusterScoped(kind any) bool {
 		errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }
 
-// check reports what Kyverno refuses in a part of a policy.
+// check reports Kyverno's refusals of a part of a policy.
 func (c *checked) check(n policydecode.Node, checks []check) {
 	seen, in := c.see(mapping(n.Value)), jmespath.New(time.Time{}, 0, nil)
 	for _, k := range checks {
@@ -190,7 +188,7 @@ func (c *checked) check(n policydecode.Node, checks []check) {
 	}
 }
 
-// checkRule reports what Kyverno refuses in a rule, whatever the rule does.
+// checkRule reports Kyverno's refusals of a rule of any type.
 func (c *checked) checkRule(n policydecode.Node) {
 	c.rule = mapping(n.Value)
 	c.mutate = mapping(c.rule["mutate"])
@@ -220,7 +218,7 @@ func (c *checked) checkRule(n policydecode.Node) {
 	}
 }
 
-// checkFilters reports what Kyverno refuses in the filters of a block.
+// checkFilters reports Kyverno's refusals of the filters of a block.
 func (c *checked) checkFilters(block policydecode.Node) {
 	for _, filter := range slices.Concat(items(child(block, "any")), items(child(block, "all")),
 		[]policydecode.Node{block}) {
@@ -228,7 +226,7 @@ func (c *checked) checkFilters(block policydecode.Node) {
 	}
 }
 
-// inForce returns the filters of a match block that count.
+// inForce returns the effective filters of a match block.
 func inForce(block policydecode.Node) []policydecode.Node {
 	for _, key := range []string{"any", "all"} {
 		if filters := items(child(block, key)); len(filters) > 0 {
@@ -241,13 +239,13 @@ func inForce(block policydecode.Node) []policydecode.Node {
 	return []policydecode.Node{block}
 }
 
-// child is the place of a field, whatever stands there.
+// child returns the node of a field, whatever its value.
 func child(n policydecode.Node, key string) policydecode.Node {
 	n.Path, n.Value = n.Path+"."+key, mapping(n.Value)[key]
 	return n
 }
 
-// items are the places of the items of a list, if it is one.
+// items returns the nodes of a list's items; none for other values.
 func items(n policydecode.Node) []policydecode.Node {
 	if sequence(n.Value) == nil {
 		return nil

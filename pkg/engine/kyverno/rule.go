@@ -14,22 +14,22 @@ import (
 // rule is one compiled mutate rule.
 type rule struct {
 	ref           engine.RuleRef
-	written       string // the name in the policy, of which a derived rule's differs
+	written       string // the name in the policy, without the prefix of a derived rule
 	policy        *policy
 	match         *match.Block
-	exclude       *match.Block // nil when there is none
+	exclude       *match.Block // may be nil
 	context       Entries
-	preconditions *match.Conditions // nil when there are none
+	preconditions *match.Conditions // may be nil
 	mutation      mutation
 	targets       []*target
 	exceptions    []*exception
-	gap           error     // an *jmespath.UnsupportedError when the rule cannot be evaluated at all
+	gap           error     // an *jmespath.UnsupportedError if the rule can never be evaluated
 	asksOperation bool      // the operation can decide whether the rule runs
-	asksUser      asksUser  // where it reads who makes the request
-	asksTrigger   bool      // what the rule does to its targets depends on the trigger's content
-	engineView    bool      // reports what Kyverno itself would write
-	annotates     bool      // its targets carry a line about what it changed
-	notIdempotent string    // as in patchResult, because of the context
+	asksUser      asksUser  // where it reads the requesting user
+	asksTrigger   bool      // the rule's effect on its targets depends on the trigger's content
+	engineView    bool      // reports Kyverno's own result
+	annotates     bool      // its targets get a line about the change
+	notIdempotent string    // as in patchResult, for the context
 	footprint     footprint // of the mutation
 }
 
@@ -39,13 +39,13 @@ type ruleCompiler struct {
 	ref    engine.RuleRef
 	gap    error
 
-	given      []string // names that the user gives values
+	given      []string // names to which the user gives values
 	background bool     // Kyverno may process the policy without a request
 	targets    bool     // a rule of the policy has targets
-	template   bool     // that the policy looks like a template has been said
+	template   bool     // a policy that looks like a template has been reported
 }
 
-// add compiles a rule. One that does not mutate, or is broken, is nil.
+// add compiles a rule; nil if it is broken or does not mutate.
 func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	f := n.Fields()
 	n.Rule = ruleName(f.Values)
@@ -72,7 +72,7 @@ func (c *ruleCompiler) add(n policydecode.Node) *rule {
 	return r
 }
 
-// unrendered reports whether a rule does not compile and is a template, so that this is its only mistake.
+// unrendered reports whether a rule does not compile because it is a template.
 func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
 	if !variables.Contains(n.Value, func(v any) bool { return engine.LooksLikeTemplate(stringOrEmpty(v)) }) {
 		return false
@@ -83,8 +83,7 @@ func (c *ruleCompiler) unrendered(n policydecode.Node) bool {
 	return len(n.Report.Errs) > before
 }
 
-// derive compiles a rule for Pod controllers. It reports errors only, since the rule it comes from has
-// reported the rest.
+// derive compiles a rule for Pod controllers. It reports only errors, since its source has reported the rest.
 func (c *ruleCompiler) derive(from policydecode.Node, fields map[string]any) *rule {
 	n := quietly(from)
 	n.Rule, n.Value = "", fields
@@ -95,7 +94,7 @@ func (c *ruleCompiler) derive(from policydecode.Node, fields map[string]any) *ru
 	return compiled
 }
 
-// quietly returns a node whose warnings nobody hears.
+// quietly returns a node that discards warnings.
 func quietly(n policydecode.Node) policydecode.Node {
 	report := *n.Report
 	report.Warn = func(engine.CompileError) {}
@@ -133,7 +132,7 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	return r
 }
 
-// doneRule reports the fields that no rule has.
+// doneRule reports unknown fields of a rule.
 func doneRule(f *policydecode.Fields) {
 	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
 	f.Accept("name", "match", "exclude", "context", "preconditions", "celPreconditions", "mutate", "validate",
@@ -142,7 +141,7 @@ func doneRule(f *policydecode.Fields) {
 	f.Done()
 }
 
-// decodeMutate reads what the rule changes; broken reports that what is wrong besides that has been said.
+// decodeMutate reads the rule's mutation; broken means that other errors have been reported.
 func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	m := f.At("mutate").Fields()
 	targets := m.At("targets").List()
@@ -172,7 +171,7 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	m.Done()
 }
 
-// lint warns of what a rule that compiles probably does not mean.
+// lint warns of probable mistakes in a rule that compiles.
 func (r *rule) lint(f *policydecode.Fields, given []string) {
 	if objects, _ := engine.TellObjects(r.match.Requests("")); r.match.OnlySubresources() &&
 		(len(r.targets) == 0 || len(objects) == 0) {
@@ -184,7 +183,8 @@ func (r *rule) lint(f *policydecode.Fields, given []string) {
 	r.lintWide(f)
 }
 
-// lintWide notes a target that is all objects of the kind which the rule matches in some namespaces only.
+// lintWide notes a target that covers all objects of a kind, though the rule matches it only in some
+// namespaces.
 func (r *rule) lintWide(f *policydecode.Fields) {
 	for i, t := range r.targets {
 		if t.own == "" && t.written["namespace"]+t.written["name"] == "" && t.labels == nil &&
@@ -195,9 +195,8 @@ func (r *rule) lintWide(f *policydecode.Fields) {
 	}
 }
 
-// lintInstall warns of a rule with targets that the cluster's Kyverno would not run
-// when the policy is installed, since here every live trigger counts
-// (pkg/policy/mutate.go: such runs know no operation).
+// lintInstall warns of a rule with targets that the cluster's Kyverno would not run on installation, where
+// requests have no operation (pkg/policy/mutate.go): here every live trigger counts.
 func (r *rule) lintInstall(n policydecode.Node) {
 	onInstall := r.policy.mutateOnUpdate
 	if n.Value != nil {
@@ -211,16 +210,14 @@ func (r *rule) lintInstall(n policydecode.Node) {
 	}
 }
 
-// ruleName is the name of a rule that has not been read yet.
 func ruleName(raw any) string { return stringOrEmpty(mapping(raw)["name"]) }
 
-// asksUser is where a rule reads request.userInfo: in its preconditions, or only where they hold.
+// asksUser is where a rule reads request.userInfo: in its preconditions (early), or only after them (late).
 type asksUser struct{ early, late bool }
 
 func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
 
-// unknownUser returns an *jmespath.UnsupportedError where the rule uses request user information and nobody
-// said.
+// unknownUser returns an *jmespath.UnsupportedError if the rule uses an unspecified requesting user.
 func (e *execution) unknownUser(asks bool) error {
 	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil

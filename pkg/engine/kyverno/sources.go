@@ -42,10 +42,9 @@ func decodeSource(f *policydecode.Fields) *entry {
 	return out
 }
 
-// decodeAPICall reads what a request gets: from the API server, or from a web service
-// (pkg/engine/apicall). The default stands in for a request that fails, not for
-// one that cannot be put together, that this program may not make, or whose
-// answer is not JSON or does not have what jmesPath looks for.
+// decodeAPICall reads a request to the API server or a web service (pkg/engine/apicall). The default replaces
+// a failed request, but not one that is invalid or that this program may not make, nor an answer that is not
+// JSON or lacks the jmesPath.
 func decodeAPICall(f *policydecode.Fields) *entry {
 	call, path, fallback := decodeCall(f), decodeDataPath(f.At("jmesPath")), variables.Decode(f.At("default"))
 	load := func(from *Sources, s *variables.Scope) (any, error) {
@@ -72,8 +71,8 @@ func decodeAPICall(f *policydecode.Fields) *entry {
 	}
 }
 
-// decodeConfigMap reads {data, metadata} of a ConfigMap, as Kyverno does; binaryData stays out. It is where
-// the policy has it, else in its own namespace, else in "default". A Policy may not look anywhere else.
+// decodeConfigMap reads {data, metadata} of a ConfigMap without binaryData, as Kyverno does, from the given
+// namespace, the policy's own or "default". A Policy may not read elsewhere.
 func decodeConfigMap(f *policydecode.Fields) *entry {
 	name, in, own := decodeText(f.At("name"), "name: "), decodeText(f.At("namespace"), "namespace: "),
 		f.Report.Namespace
@@ -119,8 +118,7 @@ func (from *Sources) configMap(name, namespace string) (any, error) {
 	return map[string]any{"data": object.Object["data"], "metadata": object.Object["metadata"]}, nil
 }
 
-// decodeImageLookup reads what a registry knows about an image
-// (pkg/engine/context/loaders/imagedata.go).
+// decodeImageLookup reads a registry's data about an image (pkg/engine/context/loaders/imagedata.go).
 func decodeImageLookup(f *policydecode.Fields) *entry {
 	f.At("reference").Required()
 	place, written, path := f.PathInRule(), decodeText(f.At("reference"), "reference: "),
@@ -177,9 +175,8 @@ func imageData(ctx context.Context, registry engine.ImageRegistry, reference str
 	return data, nil
 }
 
-// decodeVariable reads data that the policy itself computes, from value, jmesPath and default as Kyverno
-// combines them: the path is applied to the value, or else to the whole context; the default stands in for a
-// failed path, and for an empty result only where there is no value.
+// decodeVariable reads value, jmesPath and default, combined as in Kyverno: the path applies to the value, or
+// else to the whole context; the default replaces a failed path and, without a value, an empty result.
 func decodeVariable(f *policydecode.Fields) *entry {
 	given, path, fallback := variables.Decode(f.At("value")), decodeDataPath(f.At("jmesPath")),
 		variables.Decode(f.At("default"))

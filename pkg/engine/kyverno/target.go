@@ -20,15 +20,15 @@ import (
 type target struct {
 	field         string // in the rule: "mutate.targets[0]"
 	context       Entries
-	preconditions *match.Conditions // nil when there are none
+	preconditions *match.Conditions // may be nil
 
-	template *variables.Template // of what names the objects
-	written  map[string]string   // what names the objects, as the policy has it
-	own      string              // the namespace of a Policy, which its targets share
+	template *variables.Template // of the fields that name the objects
+	written  map[string]string   // these fields, as the policy has them
+	own      string              // the namespace of a Policy and its targets
 	labels   *metav1.LabelSelector
 }
 
-// decodeTarget reads an entry. What is wrong goes to the node's report.
+// decodeTarget reads an entry. Errors go to the node's report.
 func decodeTarget(n policydecode.Node) *target {
 	f := n.Fields()
 	t := &target{field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}
@@ -64,8 +64,7 @@ func decodeTarget(n policydecode.Node) *target {
 	return t
 }
 
-// lintTargetKinds warns of targets that, as the documents have it, must not be in one
-// rule because they do not share a schema.
+// lintTargetKinds warns of targets with different schemas, which Kyverno's documentation forbids in one rule.
 func lintTargetKinds(n policydecode.Node, targets []*target) {
 	for _, t := range targets {
 		if first := targets[0].written["kind"]; t.written["kind"] != first {
@@ -75,9 +74,8 @@ func lintTargetKinds(n policydecode.Node, targets []*target) {
 	}
 }
 
-// subjects names the objects to change, with the trigger's variables resolved; the
-// mapper, which may be nil, knows which kinds have no namespace. The error is a
-// *RuleError.
+// subjects returns the objects to change, with the trigger's variables resolved; the mapper, which may be
+// nil, knows cluster-scoped kinds. The error is a *RuleError.
 func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Selection, error) {
 	rendered, err := t.template.Render(s)
 	if err != nil {
@@ -91,7 +89,7 @@ func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 			return engine.Selection{}, &RuleError{t.field + "." + key, fmt.Errorf(
 				"%s evaluates to nothing, which would stand for all; check the expression", t.written[key])}
 		}
-		parts[key] = strings.Clone(value) // which may be a part of the trigger's text
+		parts[key] = strings.Clone(value) // it may share the trigger's memory
 	}
 	kind, err := parseKind(parts["apiVersion"], parts["kind"])
 	if err != nil {
@@ -112,8 +110,7 @@ func (t *target) subjects(s *variables.Scope, mapper meta.RESTMapper) (engine.Se
 	return narrow(out, mapper), nil
 }
 
-// described is what a target names without its trigger; engine.Computed stands
-// for what only the trigger can tell.
+// described returns a target without its trigger, with engine.Computed for values from the trigger.
 func (t *target) described() engine.Selection {
 	kind, err := parseKind(t.written["apiVersion"], t.written["kind"])
 	if err != nil || variables.Used(t.written["apiVersion"]+t.written["kind"]) {
@@ -126,9 +123,8 @@ func (t *target) described() engine.Selection {
 	}
 }
 
-// parseKind reads apiVersion and kind, both perhaps with wildcards, in the
-// grammar of match blocks; but a plain "v1" is the core group, as in any other
-// manifest, where Kyverno takes it for version v1 of every group.
+// parseKind reads apiVersion and kind, both with optional wildcards, like match blocks do; but a plain "v1"
+// is the core group, as in any manifest, not version v1 of every group as in Kyverno.
 func parseKind(apiVersion, kind string) (selector.Kind, error) {
 	out, err := selector.ParseKind(apiVersion + "/" + kind)
 	if err == nil && out.Group == "*" && out.Version == apiVersion && !selector.HasWildcard(apiVersion) {
@@ -137,10 +133,8 @@ func parseKind(apiVersion, kind string) (selector.Kind, error) {
 	return out, err
 }
 
-// narrow makes a selection say what it leaves to Kyverno's conventions. A plain
-// name and namespace decide alone, without the selector. A name without a
-// namespace is one object of a kind without namespaces, and else that name in
-// every namespace.
+// narrow applies Kyverno's conventions to a selection: a plain name and namespace ignore the selector; a name
+// without a namespace is one cluster-scoped object, or that name in every namespace.
 func narrow(s engine.Selection, mapper meta.RESTMapper) engine.Selection {
 	plainName := s.Name != "" && !selector.HasWildcard(s.Name)
 	if plainName && s.Namespace != "" && !selector.HasWildcard(s.Namespace) {

@@ -11,18 +11,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// footprint is what the patches of a rule do to any object, as far as it stands in the policy, which may be a
-// broken one.
+// footprint describes the effect of a rule's patches on any object, as far as the policy tells; the policy
+// may be broken.
 type footprint struct {
-	// the fields that they name: the leaves of merges, such as "spec.containers[].image", and the paths of
-	// operations
+	// the named fields: leaves of merges, such as "spec.containers[].image", and paths of operations
 	paths         []string
 	writes        engine.Writes
 	readsMetadata bool // of the object
 	readsMore     bool
 }
 
-// add adds what the patches do that a mutate block, or an entry of a foreach, holds.
+// add adds the patches of a mutate block or a foreach entry.
 func (f *footprint) add(block map[string]any) {
 	if loops, ok := block["foreach"].([]any); ok {
 		for _, entry := range loops {
@@ -42,19 +41,18 @@ func (f *footprint) add(block map[string]any) {
 	}
 }
 
-// name adds the field at a path.
 func (f *footprint) name(path []string) {
 	if name := policydecode.JoinNames(path); name != "" {
 		f.paths = append(f.paths, name)
 	}
 }
 
-// write adds a place to which they write.
+// write adds a place that the patches write.
 func (f *footprint) write(path []string, computed bool) {
 	f.writes = append(f.writes, engine.Write{Path: path, Computed: computed})
 }
 
-// reads notes that what an object has at a path decides what is written.
+// reads notes that the value at a path of the object decides what is written.
 func (f *footprint) reads(path []string) {
 	f.readsMetadata = true
 	if len(path) < 2 || path[0] != "metadata" ||
@@ -63,8 +61,7 @@ func (f *footprint) reads(path []string) {
 	}
 }
 
-// merge adds what a merge patch does to a value. What an anchor asks for changes nothing, but patches nest in
-// it.
+// merge adds a merge patch. Anchors only ask, but patches nest in their values.
 func (f *footprint) merge(patch any, path []string, asked bool) {
 	below := func(name string) []string { return append(slices.Clone(path), name) }
 	switch p := patch.(type) {
@@ -75,9 +72,9 @@ func (f *footprint) merge(patch any, path []string, asked bool) {
 				f.reads(below(name))
 			}
 			if variables.Used(name) {
-				f.write(path, true) // the map as a whole, so that its other names do not tell this one
+				f.write(path, true) // the whole map, so its other names do not reveal this one
 			}
-			// The key by which the element of a list is found is not a field that is named.
+			// The key that finds an element of a list is not a named field.
 			asks := anchor != pattern.Add &&
 				(asked || anchor != pattern.None || name == "name" && len(path) > 0 && path[len(path)-1] == "[]")
 			// $deleteFromPrimitiveList/NAME
@@ -111,7 +108,7 @@ func (f *footprint) merge(patch any, path []string, asked bool) {
 	}
 }
 
-// computesKeys reports whether it is computed which element of a list an element patches.
+// computesKeys reports whether an element's merge keys are computed.
 func computesKeys(element map[string]any) bool {
 	for key, value := range element {
 		anchor, name := pattern.ParseKey(key)
@@ -126,7 +123,7 @@ func computesKeys(element map[string]any) bool {
 	return false
 }
 
-// operations adds what the operations of a JSON patch do, whose variables are left where they stand.
+// operations adds the operations of a JSON patch, with unresolved variables.
 func (f *footprint) operations(patch any) {
 	list, ok := operationsIn(patch).([]any)
 	if !ok {
@@ -161,8 +158,7 @@ func (f *footprint) operations(patch any) {
 	}
 }
 
-// place returns the names in a JSON pointer, to which the patch writes, and whether they are known as they
-// stand.
+// place returns the names in a JSON pointer, and whether they are known without variables.
 func (f *footprint) place(pointer any) (path []string, ok bool) {
 	text, isText := pointer.(string)
 	ok = isText && !variables.Used(text)
@@ -175,7 +171,7 @@ func (f *footprint) place(pointer any) (path []string, ok bool) {
 	return path, ok
 }
 
-// secrets notes in a step whether it is confidential, and what the rule then writes.
+// secrets notes in a step whether it is confidential, and the rule's writes.
 func (e *execution) secrets(step engine.Step) engine.Step {
 	f, held := &e.rule.footprint, e.subject
 	e.confidential = e.confidential || e.scope.Confidential() ||

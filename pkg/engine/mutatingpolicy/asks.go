@@ -12,14 +12,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Asking is what the expressions of a policy name.
+// Asking has the expressions of a policy and their context.
 type Asking struct {
 	*cel.Scope
-	Namespace string // of a NamespacedMutatingPolicy, which reads in it alone
+	Namespace string // of a NamespacedMutatingPolicy, which reads only in it
 	Entries   *Entries
 }
 
-// Asks returns what the expressions ask of the World, each once.
+// Asks returns the distinct reads of the expressions from the World.
 func Asks(a Asking) []engine.Ask {
 	var out []engine.Ask
 	add := func(ask engine.Ask) {
@@ -56,10 +56,10 @@ func Asks(a Asking) []engine.Ask {
 	return out
 }
 
-// resource returns what resource.Get(), List() and Post() read; ToGVR() reads nothing.
+// resource returns the reads of resource.Get(), List() and Post(); ToGVR() reads nothing.
 func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 	args := append(slices.Clone(c.Args), "", "", "", "")
-	if a.Namespace != "" { // the functions do without a namespace there
+	if a.Namespace != "" { // there the functions have no namespace argument
 		args = slices.Insert(args, 2, a.Namespace)
 	}
 	gv, err := schema.ParseGroupVersion(args[0])
@@ -95,8 +95,8 @@ func (a Asking) resource(c cel.Call) (engine.Ask, bool) {
 	return engine.Ask{Of: engine.AskObjects, What: what, Objects: s}, true
 }
 
-// global returns what globalContext.Get() reads. Of an entry that is not among the
-// documents, only the entry itself is known.
+// global returns the reads of globalContext.Get(). If the entry is not among the documents, only the entry
+// itself is known.
 func (a Asking) global(c cel.Call) engine.Ask {
 	name := ""
 	if len(c.Args) > 0 {

@@ -8,21 +8,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// derivation is how a policy for Pods becomes one for some of their controllers.
+// derivation describes how a policy for Pods becomes one for Pod controllers.
 type derivation struct {
-	name     string         // what Kyverno calls the group
-	template string         // the path of the Pod template, dots between the fields
+	name     string         // Kyverno's name of the group
+	template string         // the path of the Pod template, with dots
 	groups   []apiResources // of version v1
 }
 
-// apiResources are resources of one API group.
 type apiResources struct {
 	group     string
 	resources []string
 }
 
-// allDerivations are those that Kyverno knows (pkg/cel/autogen/data.go).
-// ReplicationControllers are not among the controllers.
+// allDerivations are Kyverno's derivations (pkg/cel/autogen/data.go), without ReplicationControllers.
 //
 //nolint:gochecknoglobals // an immutable table
 var allDerivations = []derivation{
@@ -32,8 +30,8 @@ var allDerivations = []derivation{
 	}},
 }
 
-// Autogen returns what Kyverno makes of an expression about a Pod in the policy that it derives for a
-// controller of Pods. It reports false where it derives none for that resource.
+// Autogen returns Kyverno's version of a Pod expression in the policy derived for a controller's resource. It
+// returns false if there is none for that resource.
 func Autogen(resource, expression string) (string, bool) {
 	for _, d := range derivationsFor([]string{resource}) {
 		return d.rewrite(expression), true
@@ -41,8 +39,8 @@ func Autogen(resource, expression string) (string, bool) {
 	return "", false
 }
 
-// derivationsFor are those for the wanted controllers: nil stands for all, an empty
-// list for none, and resources that Kyverno does not know count for nothing.
+// derivationsFor returns the derivations for the wanted controllers: all for nil, none for an empty list;
+// unknown resources are ignored.
 func derivationsFor(wanted []string) []derivation {
 	var out []derivation
 	for _, d := range allDerivations {
@@ -62,9 +60,8 @@ func derivationsFor(wanted []string) []derivation {
 	return out
 }
 
-// onlyPods reports whether constraints are those of a policy that Kyverno derives
-// policies for Pod controllers from: one rule for Pods, of any name, and neither
-// exclusions nor a selector of labels (pkg/cel/autogen/support.go).
+// onlyPods reports whether Kyverno derives policies for Pod controllers from constraints: one rule for Pods,
+// of any name, and neither exclusions nor a label selector (pkg/cel/autogen/support.go).
 func onlyPods(c *cel.Constraints) bool {
 	if len(c.Rules) != 1 || len(c.Excluded) > 0 || c.Objects != nil {
 		return false
@@ -74,8 +71,7 @@ func onlyPods(c *cel.Constraints) bool {
 		slices.Equal(r.Resources, []string{"pods"})
 }
 
-// constraints derives those of the controllers, in the namespaces and for the operations
-// of those for Pods.
+// constraints returns the constraints of the controllers, with the namespaces and operations of the Pods'.
 func (d derivation) constraints(pods *cel.Constraints) *cel.Constraints {
 	out := &cel.Constraints{Namespaces: pods.Namespaces}
 	for _, g := range d.groups {
@@ -86,15 +82,14 @@ func (d derivation) constraints(pods *cel.Constraints) *cel.Constraints {
 	return out
 }
 
-// reference is a path of a Pod that stands for one in the template. A
-// namespaceObject is another object: the word has to begin where the path does.
+// reference matches a Pod path to move into the template, as a whole word: a namespaceObject is another
+// object.
 var reference = regexp.MustCompile(`\b(object|oldObject|Object)\.(spec|metadata\.labels|metadata\.annotations)\b`)
 
-// rewrite turns an expression about a Pod into one about the Pod template, as
-// Kyverno does (pkg/cel/policies/mpol/autogen/autogen.go): by text. Paths of spec, labels
-// and annotations move into the template, and an expression that begins with
-// Object{ has its content moved there. Everything else stays as it is written,
-// such as object.metadata.name and the type Object.metadata.
+// rewrite turns a Pod expression into one about the Pod template by string replacement, as Kyverno does
+// (pkg/cel/policies/mpol/autogen/autogen.go). Paths of spec, labels and annotations move into the template,
+// and so does the content of an expression that begins with Object{. Everything else stays, such as
+// object.metadata.name and the type Object.metadata.
 func (d derivation) rewrite(expression string) string {
 	expression = reference.ReplaceAllString(expression, "${1}."+d.template+".${2}")
 	content, isObject := strings.CutPrefix(strings.TrimSpace(expression), "Object{")
@@ -108,7 +103,7 @@ func (d derivation) rewrite(expression string) string {
 	return d.wrap(content[:end]) + content[end+1:]
 }
 
-// wrap builds the object that holds nothing but the template.
+// wrap builds the object with only the template.
 func (d derivation) wrap(content string) string {
 	typeName, opening, fields := "Object", "Object{", strings.Split(d.template, ".")
 	for _, field := range fields {
@@ -118,8 +113,8 @@ func (d derivation) wrap(content string) string {
 	return opening + content + strings.Repeat("}", len(fields)+1)
 }
 
-// closingBrace is where the brace that stands before the text is closed; 0 where
-// it is not. Braces in strings count too, as they do for Kyverno.
+// closingBrace returns the index of the brace that closes one before the string; 0 if there is none. Braces
+// in string literals count too, as in Kyverno.
 func closingBrace(text string) int {
 	open := 1
 	for i := range len(text) {

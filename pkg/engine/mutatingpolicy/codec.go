@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// codec reads and writes JSON and YAML as Kyverno does, with numbers that are
-// doubles, but reads no more than a server would hold.
+// codec reads and writes JSON and YAML like Kyverno, with numbers as doubles, but limits the input to the
+// size of a server's objects.
 type codec struct{}
 
 // Unmarshal reads JSON.
@@ -26,15 +26,15 @@ func (codec) Unmarshal(content []byte) (any, error) {
 	return parsed("json.unmarshal", content, json.Unmarshal)
 }
 
-// Marshal writes JSON, keys in order.
+// Marshal writes JSON with sorted keys.
 func (codec) Marshal(v any) ([]byte, error) { return json.Marshal(v) }
 
-// Parse reads YAML. The parser refuses aliases that multiply.
+// Parse reads YAML. The parser refuses multiplying aliases.
 func (codec) Parse(content []byte) (any, error) {
 	return parsed("yaml.parse", content, func(content []byte, v any) error { return yaml.Unmarshal(content, v) })
 }
 
-// parsed is what a function reads.
+// parsed returns a function's parsed input.
 func parsed(function string, content []byte, read func([]byte, any) error) (v any, err error) {
 	if len(content) > maxUnpacked {
 		err = &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}
@@ -47,8 +47,8 @@ func parsed(function string, content []byte, read func([]byte, any) error) (v an
 	return v, nil
 }
 
-// maxUnpacked bounds what gzip.decompress() unpacks and what the parsers of JSON
-// and YAML read, in bytes: no object of a server is bigger.
+// maxUnpacked bounds the output of gzip.decompress() and the input of the JSON and YAML parsers, in bytes: no
+// server object is bigger.
 const maxUnpacked = 2 << 20
 
 // gzipOptions declare gzip.compress(text) and gzip.decompress(bytes).
@@ -77,8 +77,7 @@ func decompress(packed ref.Val) ref.Val {
 	return types.String(out)
 }
 
-// compress packs a string, or what is as good as one. The same text gives the same
-// bytes: no time is in them.
+// compress packs a string or the like. Equal strings give equal bytes, without timestamps.
 func compress(value ref.Val) ref.Val {
 	text, err := value.ConvertToNative(reflect.TypeFor[string]())
 	if err != nil {

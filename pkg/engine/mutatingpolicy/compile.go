@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// rule is a compiled policy, or one that is derived from it.
+// rule is a compiled policy, or one derived from it.
 type rule struct {
 	cel.Policy
 	policy  *policy
@@ -23,7 +23,7 @@ type rule struct {
 	target           *cel.Expression // nil unless an expression names the targets
 	exceptions       []*exception
 
-	library bool   // an expression calls what a Session answers
+	library bool   // an expression calls a function of Session
 	impure  string // why another run may have another result
 }
 
@@ -35,8 +35,7 @@ type compiler struct {
 	environments map[bool]*cel.Environment // of namespaced policies, and of others
 }
 
-// compile returns the rule of a policy and those that are derived from it; none where
-// anything is wrong.
+// compile returns the rule of a policy and its derived ones; none after an error.
 func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	p := decodePolicy(r, d)
 	if len(r.Errs) > 0 || (p.targets != nil && !p.existing) {
@@ -66,7 +65,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.keeps(x.Ref) })
 }
 
-// environment returns what the expressions of policies may name.
+// environment returns the declarations for expressions of policies.
 func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	if known := c.environments[namespaced]; known != nil {
 		return known, nil
@@ -80,9 +79,8 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	return e, err
 }
 
-// rule compiles a policy as it is written, or as it is derived for controllers: everything, so that all
-// errors are reported at once. The report says so where an expression is derived, since its text is in no
-// file.
+// rule compiles a policy as written, or as derived for controllers: all of it, so that all errors are
+// reported at once. The report marks derived expressions, which are in no file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
 	b := cel.Builder{
@@ -121,7 +119,7 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 	return r
 }
 
-// refuse reports why Kyverno 1.19 does not install the policy (pkg/cel/policies/mpol, Validate and Compile).
+// refuse reports why Kyverno 1.19 rejects the policy (pkg/cel/policies/mpol, Validate and Compile).
 func (r *rule) refuse() {
 	if r.policy.native {
 		for _, x := range r.Conditions {
@@ -142,8 +140,8 @@ func (r *rule) refuse() {
 	}
 }
 
-// except compiles an exception that names the policy; it does not see its variables. As
-// in Kyverno, an exception that does not compile disables the policy.
+// except compiles an exception for the policy; it does not see the policy's variables. As in Kyverno, an
+// invalid exception disables the policy.
 func (r *rule) except(x *exceptionSpec, b cel.Builder) {
 	if len(x.Report.Errs) == 0 {
 		r.exceptions = append(r.exceptions,
@@ -165,7 +163,7 @@ func lintVersion(n policydecode.Node) {
 	}
 }
 
-// lint warns about what is probably not meant, and about what Kyverno does differently.
+// lint warns of probable mistakes, and of differences in Kyverno.
 func (p *policy) lint() {
 	switch constraints := p.fieldNode("matchConstraints"); {
 	case len(p.Constraints.Rules) == 0:
@@ -191,8 +189,8 @@ func (p *policy) lint() {
 	}
 }
 
-// lintEmpty warns about a list of a resource rule that is empty. Kyverno does not read the
-// operations of targets, nor any when it changes existing objects.
+// lintEmpty warns of an empty list in a resource rule. Kyverno does not read the operations of targets, nor
+// any operations when it changes existing objects.
 func (p *policy) lintEmpty(list policydecode.Node) {
 	operations := strings.HasSuffix(list.Path, ".operations")
 	switch targets := strings.HasPrefix(list.Path, "spec.targetMatchConstraints."); {
@@ -216,7 +214,7 @@ func (p *policy) lintExisting() {
 	}
 }
 
-// lintUnused warns about fields that only matter to policies that mutate existing objects.
+// lintUnused warns of fields that only matter to policies that mutate existing objects.
 func (p *policy) lintUnused() {
 	if p.targets != nil {
 		p.fieldNode("targetMatchConstraints").Lint("evaluation.mutateExisting is not enabled, and a policy with targets changes nothing on admission, so this one has no effect")

@@ -20,8 +20,7 @@ const Name = "mutatingpolicy"
 // Dialect reads Kyverno's MutatingPolicies.
 type Dialect struct{ project Project }
 
-// New returns the dialect. Project applies JMESPath, in which Kyverno writes the
-// projections of GlobalContextEntries.
+// New returns the dialect. project applies JMESPath, the language of GlobalContextEntry projections.
 func New(project Project) *Dialect { return &Dialect{project: project} }
 
 // Name is "mutatingpolicy".
@@ -45,8 +44,8 @@ func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	return engine.Foreign
 }
 
-// Compile reads policies and their inputs. A policy of which any expression does
-// not compile is left out and reported, as Kyverno disables it.
+// Compile reads policies and their inputs. A policy with an invalid expression is omitted and reported, since
+// Kyverno disables it.
 func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	shared := &compiler{
 		keeps: c.Rules.Keeps(), environments: map[bool]*cel.Environment{}, entries: &Entries{Project: d.project},
@@ -82,7 +81,7 @@ func (d *Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	var errs []error
 	for _, r := range reports {
 		errs = append(errs, r.Errs...)
-		r.Line = nil // the documents need not be kept
+		r.Line = nil // let the documents be freed
 	}
 	return p, errors.Join(errs...)
 }
@@ -95,16 +94,15 @@ func newReport(d engine.Document, c *engine.Compilation) *policydecode.Report {
 	return policydecode.NewReport(d, d.Key.Kind+" "+name, c)
 }
 
-// program is all rules, by policy, derived ones last. It is an engine.Propagator.
+// program is all rules by policy, derived ones last. It is an engine.Propagator.
 type program struct {
 	engine.Descriptions
 	rules []*rule
 }
 
-// Evaluate runs the rules without targets; in the second round those whose
-// reinvocationPolicy asks for it. Each sees the object as the rule before it left
-// it; one that fails leaves it as it was. An object that one of them would have
-// denied is changed by none.
+// Evaluate runs the rules without targets; in the second round, those whose reinvocationPolicy asks for it.
+// Each sees the object as the previous rule left it; one that fails leaves it unchanged. If a rule would deny
+// the object, none changes it.
 func (p *program) Evaluate(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 ) (*unstructured.Unstructured, error) {

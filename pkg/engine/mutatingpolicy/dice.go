@@ -13,10 +13,10 @@ import (
 
 const (
 	drawFunction  = "@draw"
-	defaultRandom = "[0-9a-z]{8}" // what random() without an argument matches
+	defaultRandom = "[0-9a-z]{8}" // the default pattern of random()
 )
 
-// diceType is the type of the series of random values of one evaluation.
+// diceType is the type of an evaluation's series of random values.
 //
 //nolint:gochecknoglobals // an immutable value
 var diceType = cel.OpaqueType("kyverno.dice")
@@ -60,7 +60,7 @@ func draw(f cel.MacroExprFactory, args []ast.Expr) ast.Expr {
 	return f.NewCall(drawFunction, f.NewIdent(diceName), args[0])
 }
 
-// clockOptions declare the functions of times, of which time.now() is one moment for a whole run.
+// clockOptions declare the time functions; time.now() is the same throughout a run.
 func clockOptions() []cel.EnvOption {
 	return []cel.EnvOption{
 		time.Lib(time.Latest()),

@@ -21,11 +21,10 @@ type effect struct {
 	trigger   engine.Target
 	operation engine.Operation
 	resource  schema.GroupVersionResource
-	listed    bool // resource rules name the subjects, and have to select each of them
+	listed    bool // resource rules name the subjects and have to match each
 }
 
-// Effects evaluates the rules with targets up to the point where they name their
-// subjects.
+// Effects evaluates the rules with targets until they name their subjects.
 func (p *program) Effects(
 	ctx context.Context, trigger engine.Target, w *engine.World, sink engine.Sink,
 ) ([]engine.Effect, error) {
@@ -60,7 +59,7 @@ func (e *execution) effects() ([]*effect, error) {
 	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
 	err := evaluation.Holds(e.rule.Conditions)
 	if err == nil && e.rule.target != nil {
-		// of Kyverno's background controller (getTargetsFromExpression in pkg/background/mpol/processor.go)
+		// like Kyverno's background controller (getTargetsFromExpression in pkg/background/mpol/processor.go)
 		in := e.input()
 		in.Object, in.OldObject, in.Namespace = e.subject.Object.Object, nil, nil
 		evaluation = e.rule.Scope.Evaluate(e.ctx, in, cel.MutationBudget())
@@ -78,7 +77,7 @@ func (e *execution) effects() ([]*effect, error) {
 	}
 	trigger, secret := *e.trigger, e.secrets()
 	if !e.rule.Scope.Uses("request") {
-		// The content of the trigger is not needed again: free it.
+		// Let the trigger's content be freed.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
 		trigger.OldObject, trigger.Namespace = nil, nil
 	}
@@ -90,9 +89,8 @@ func (e *execution) effects() ([]*effect, error) {
 	return effects, err
 }
 
-// apply changes one subject. Expressions see it as object; the request is that of
-// the trigger, and there is neither an old object nor a namespaceObject, as in
-// Kyverno's background controller.
+// apply changes one subject. Expressions see it as object; the request is the trigger's, and there is neither
+// an old object nor a namespaceObject, as in Kyverno's background controller.
 func (f *effect) apply(
 	ctx context.Context, subject engine.Target, w *engine.World, sink engine.Sink,
 ) engine.Step {
@@ -106,8 +104,8 @@ func (f *effect) apply(
 		return e.notMatched(cel.NotApplicable(filteredOut))
 	}
 	if f.listed {
-		constraints := *f.rule.policy.targets // which say more than a selection can
-		// it has none of its object's labels: the selection has compared these
+		constraints := *f.rule.policy.targets // more than a selection can express
+		// a subresource lacks its object's labels, which the selection has compared
 		if f.Subjects.Subresource != "" {
 			constraints.Objects = nil
 		}
@@ -139,7 +137,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 			continue // as in Kyverno: an unknown resource has no objects
 		}
 		s.Kind, s.Resource = kind.Kind, ""
-		if s.Labels == nil { // constraints filter what is there: a name in them is not an object that has to exist
+		if s.Labels == nil { // constraints only filter: an object that they name need not exist
 			s.Labels = &metav1.LabelSelector{}
 		}
 		out = append(out, &effect{Effect: engine.Effect{Subjects: s}, listed: true, resource: resource})
@@ -147,8 +145,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 	return out, nil
 }
 
-// namedTargets returns the effects on the objects that an expression evaluates to: one, or
-// those of a list.
+// namedTargets returns the effects on the object, or list of objects, that an expression returns.
 func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) {
 	field := e.rule.target.Path
 	v, err := evaluation.Value(e.rule.target)

@@ -9,8 +9,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Project applies a JMESPath expression, in which the projections of
-// GlobalContextEntries are written, to data, which it does not modify.
+// Project applies a JMESPath projection of a GlobalContextEntry to data, which is not modified.
 type Project func(w *engine.World, expression string, data any) (any, error)
 
 // Entries are GlobalContextEntries by name.
@@ -19,19 +18,18 @@ type Entries struct {
 	byName  map[string]*entry
 }
 
-// entry is a compiled GlobalContextEntry.
 type entry struct {
 	*policydecode.GlobalContext[request, string]
 }
 
-// request is what an entry asks, with GET.
+// request is an entry's GET request.
 type request struct {
-	path    string // of the API server; empty where it calls a service
+	path    string // on the API server; empty for a service
 	service string // a URL
 }
 
-// Add reads an entry. Its errors are reported when it is used: the dialect
-// of Kyverno's older policies, which share these entries, reports it as well.
+// Add reads an entry. Its errors are reported on use: the dialect of Kyverno's older policies, which share
+// these entries, reports them as well.
 func (e *Entries) Add(d engine.Document) {
 	if e.byName == nil {
 		e.byName = map[string]*entry{}
@@ -52,8 +50,8 @@ func decodeRequest(f *policydecode.Fields) *request {
 	return &request{path: f.At("urlPath").Text(), service: f.At("service").Fields().At("url").Text()}
 }
 
-// GetGlobalReference is the data of an entry, or a projection of it; null for an
-// entry that is not there, as in Kyverno.
+// GetGlobalReference returns the data of an entry or of its projection; null for a missing entry, as in
+// Kyverno.
 func (s *Session) GetGlobalReference(name, projection string) (any, error) {
 	found, err := s.entry(name)
 	if err != nil || found == nil {
@@ -92,7 +90,7 @@ func (s *Session) entry(name string) (*entry, error) {
 	return decodeEntry(engine.NewDocument(u, "cluster")), nil
 }
 
-// fetch gets the data: the answer to a request, or the list of the objects.
+// fetch returns the answer to the request, or the list of objects.
 func (e *entry) fetch(s *Session) (any, error) {
 	if e.Call == nil {
 		return e.list(s)

@@ -11,14 +11,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// exceptionSpec is a PolicyException. Its expressions are compiled for each policy
-// that it names: what they may call depends on the policy.
+// exceptionSpec is a PolicyException. Its expressions are compiled for each policy that it names, since the
+// policy decides which functions they may call.
 type exceptionSpec struct {
 	Name       string // "namespace/name"
 	Report     *policydecode.Report
 	Conditions []cel.Source
-	// Images and Values are offered to the policy's own expressions; an exception with
-	// neither skips the policy altogether.
+	// Images and Values are passed to the policy's expressions; an exception with neither skips the policy.
 	Images, Values []string
 	Passes         bool // the policy is reported as passed, not as skipped
 
@@ -28,7 +27,7 @@ type exceptionSpec struct {
 
 type policyRef struct{ kind, name string }
 
-// lintExceptions warns of the exceptions that name a policy of this language that there is not.
+// lintExceptions warns of exceptions that name a missing policy of this language.
 func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
 	names := map[string]*engine.PolicyNames{kindPolicy: {}, kindNamespacedPolicy: {}}
 	for _, p := range policies {
@@ -47,8 +46,7 @@ func lintExceptions(all []*exceptionSpec, policies []engine.Document) {
 	}
 }
 
-// decodeException reads an exception. What is wrong with it goes to the report,
-// which the Exception keeps for its expressions.
+// decodeException reads an exception. Errors go to the report, which the exception keeps for its expressions.
 func decodeException(r *policydecode.Report, d engine.Document) *exceptionSpec {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}.Fields()
 	spec := root.At("spec").Fields()
@@ -99,9 +97,8 @@ type exception struct {
 	conditions []*cel.Expression
 }
 
-// excepted returns the images and values that exceptions allow. The error is a
-// *cel.SkippedError where an exception skips the rule altogether; as in Kyverno, it does so
-// even where another exception fails.
+// excepted returns the images and values that exceptions allow. The error is a *cel.SkippedError if an
+// exception skips the rule; as in Kyverno, it does so even if another exception fails.
 func (e *execution) excepted() (images, values []string, err error) {
 	var full []string
 	passes := false

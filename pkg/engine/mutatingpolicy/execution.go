@@ -19,20 +19,20 @@ import (
 // execution is the evaluation of one rule on one object, for one operation.
 type execution struct {
 	ctx       context.Context // of the rule; an execution does not outlive its call
-	world     *engine.World   // a view of the rule's own
+	world     *engine.World   // the rule's own view
 	rule      *rule
 	operation engine.Operation
-	subject   engine.Target  // what the rule changes
-	trigger   *engine.Target // what the request is about: the subject unless onTarget
-	secret    bool           // the trigger of what is changed on a target gave away more than its metadata
-	onTarget  bool           // the rule changes another object than the one it matched
+	subject   engine.Target  // the object that the rule changes
+	trigger   *engine.Target // the object of the request: the subject unless onTarget
+	secret    bool           // the trigger revealed more than its metadata to a target
+	onTarget  bool           // the rule changes another object than the matched one
 	resource  schema.GroupVersionResource
 	session   *Session // nil until it is needed
 	warnings  []engine.Warning
 	sink      engine.Sink
 }
 
-// start begins the evaluation of a rule on what it matches. Call done afterwards.
+// start begins the evaluation of a rule on a matched object. The caller must call done.
 func (r *rule) start(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation,
 ) (e *execution, done func()) {
@@ -44,7 +44,7 @@ func (r *rule) start(
 	return e, done
 }
 
-// simulate evaluates a rule on what it matches, for the operation that the run simulates.
+// simulate evaluates a rule on a matched object, for the simulated operation.
 func (r *rule) simulate(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
 	act func(*execution) (map[string]any, error),
@@ -75,9 +75,9 @@ func (r *rule) simulate(
 	return e.step(object, err)
 }
 
-// match compares the subject with what the rule matches. To a rule that mutates
-// existing objects each of them counts, whatever operations it names, unless the user
-// asks for one: when Kyverno installs or scans such a policy there is none.
+// match compares the subject with the rule's constraints. A rule that mutates existing objects matches
+// whatever its operations, unless the user asks for one: Kyverno installs and scans such a policy without an
+// operation.
 func (e *execution) match() (cel.Match, error) {
 	operation := e.operation
 	switch ns := e.rule.policy.Namespace; {
@@ -95,8 +95,7 @@ func (e *execution) match() (cel.Match, error) {
 
 const filteredOut = "Kyverno's resourceFilters leave the object out"
 
-// filtered reports whether Kyverno's resourceFilters leave the subject out. They are for
-// triggers and targets alike.
+// filtered reports whether Kyverno's resourceFilters exclude the subject, trigger or target.
 func (e *execution) filtered() bool {
 	return e.world.Filtered != nil && e.world.Filtered(e.subject.Key)
 }
@@ -109,7 +108,7 @@ func (e *execution) matchConstraints(c *cel.Constraints, operation engine.Operat
 	return c.Match(candidate)
 }
 
-// notMatched is the step of a rule that constraints keep from the subject.
+// notMatched returns the step of a rule whose constraints exclude the subject.
 func (e *execution) notMatched(m cel.Match) engine.Step {
 	step := e.step(nil, nil)
 	step.Outcome = engine.NotMatched
@@ -119,13 +118,12 @@ func (e *execution) notMatched(m cel.Match) engine.Step {
 	return step
 }
 
-// input returns what expressions see.
 func (e *execution) input() cel.Input {
 	in := cel.Input{
 		Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.sink.Wants(engine.Unchanged),
 	}
 	if !e.onTarget {
-		if e.operation == engine.OperationDelete { // of which the request has only the old object
+		if e.operation == engine.OperationDelete { // the request has only the old object
 			in.Object = map[string]any{}
 		}
 		in.OldObject = e.oldObject()
@@ -139,8 +137,8 @@ func (e *execution) input() cel.Input {
 	return in
 }
 
-// begin opens the session that answers the functions of the library, for a rule that calls any. The error is
-// that of the subject's Namespace, for a rule that asks for it.
+// begin opens a session if the rule calls functions of the library. The error is about the subject's
+// Namespace, if the rule needs it.
 func (e *execution) begin() (err error) {
 	if e.rule.library {
 		e.session = NewSession(e.ctx, e.world, SessionSettings{
@@ -162,8 +160,7 @@ func (e *execution) oldObject() map[string]any {
 	return cmp.Or(e.trigger.OldObject, e.trigger.Object).Object
 }
 
-// request returns the admission request that expressions see: that of an update without a
-// change. As in Kyverno, empty fields are left out.
+// request returns the admission request: an update without a change. As in Kyverno, empty fields are omitted.
 func (e *execution) request() map[string]any {
 	t := e.trigger
 	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.ctx, t, e.world, e.rule.AsksUser)
@@ -177,8 +174,8 @@ func (e *execution) request() map[string]any {
 	return request
 }
 
-// mutate evaluates exceptions, conditions and mutations, in Kyverno's order, and returns
-// the new object. The first mutation that fails ends the rule, and nothing of it is kept.
+// mutate evaluates exceptions, conditions and mutations, in Kyverno's order, and returns the new object. The
+// first failing mutation ends the rule and discards its changes.
 func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
@@ -216,7 +213,7 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 	return object, e.audit(evaluation)
 }
 
-// audit evaluates the auditAnnotations, which see the mutated object.
+// audit evaluates the auditAnnotations on the mutated object.
 func (e *execution) audit(evaluation *cel.Evaluation) error {
 	for _, x := range e.rule.annotations {
 		v, err := evaluation.Value(x)
@@ -230,7 +227,7 @@ func (e *execution) audit(evaluation *cel.Evaluation) error {
 	return nil
 }
 
-// step returns the step of the subject: with the object as it is now, or with an error.
+// step returns the subject's step with the current object or an error.
 func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.session != nil {
 		e.warnings = append(e.warnings, e.session.Warnings...)
@@ -257,7 +254,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	return step
 }
 
-// secrets says what of the things that the rule may read holds values of Secrets.
+// secrets returns which of the rule's possible reads hold values of Secrets.
 func (e *execution) secrets() cel.Reads {
 	return cel.Reads{
 		Object:   e.secret || e.subject.HoldsSecrets() || e.trigger.HoldsSecrets(),
@@ -265,9 +262,8 @@ func (e *execution) secrets() cel.Reads {
 	}
 }
 
-// outcome returns the outcome and the error of a step that failed. Admission refuses an
-// object for which a policy fails, unless its failurePolicy says otherwise; in the
-// background there is nothing to refuse.
+// outcome returns the outcome and the error of a failed step. Admission refuses the object unless the
+// failurePolicy ignores the failure; the background has nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
 	if e.session != nil && !cel.Skipped(err) {
 		err = e.session.Explain(err)

@@ -20,14 +20,13 @@ import (
 //nolint:gochecknoglobals // an immutable value
 var httpType = cel.OpaqueType("http.Context")
 
-// httpClient calls web services in the name of a session.
+// httpClient calls web services for a session.
 type httpClient struct {
 	session  *Session
 	caBundle string
 }
 
-// httpOptions declare http.Get(), Post() and Client(), in both cases of the first
-// letter, as Kyverno does.
+// httpOptions declare http.Get(), Post() and Client(), also with lower-case first letters, like Kyverno.
 func httpOptions() []cel.EnvOption {
 	text, headers := cel.StringType, cel.MapType(cel.StringType, cel.StringType)
 	options := []cel.EnvOption{cel.Variable(httpName, httpType)}
@@ -50,12 +49,12 @@ func httpOptions() []cel.EnvOption {
 	return options
 }
 
-// httpGet takes the client, a URL and perhaps headers.
+// httpGet takes the client, a URL and optional headers.
 func httpGet(args ...ref.Val) ref.Val {
 	return httpCall(engine.RemoteRequest{Method: "GET"}, args[0], args[1], args[2:])
 }
 
-// httpPost takes the client, a URL, what to send and perhaps headers.
+// httpPost takes the client, a URL, a body and optional headers.
 func httpPost(args ...ref.Val) ref.Val {
 	data, err := args[2].ConvertToNative(reflect.TypeFor[*structpb.Value]())
 	if err != nil {
@@ -88,12 +87,11 @@ func httpCall(r engine.RemoteRequest, client, target ref.Val, headers []ref.Val)
 	return answerOf(answer)
 }
 
-// answerOf gives an answer the form that Kyverno gives it: the status beside the
-// fields of an object, or beside the body where that is none. The status of what
-// arrived is 200: a call that is answered otherwise fails.
+// answerOf returns Kyverno's form of an answer: the status next to the fields of an object, or next to
+// another body. The status of an answer is 200: other calls fail.
 func answerOf(content []byte) ref.Val {
 	var body any
-	_ = json.Unmarshal(content, &body) // null, if it is no JSON
+	_ = json.Unmarshal(content, &body) // null if it is not JSON
 	fields, ok := body.(map[string]any)
 	if !ok {
 		fields = map[string]any{"body": body}
@@ -108,12 +106,12 @@ func withCertificates(client, bundle ref.Val) ref.Val {
 	return newOpaque(httpType, c)
 }
 
-// failed is the error of a function.
+// failed returns the error of a function.
 func failed(function string, err error) ref.Val {
 	return types.WrapErr(fmt.Errorf("%s: %w", function, err))
 }
 
-// raw makes a request to the API server, once in a run, and decodes the answer.
+// raw makes a request to the API server, once per run, and decodes the answer.
 func (s *Session) raw(ctx context.Context, method, path string, body []byte) (any, error) {
 	if s.world.Raw == nil {
 		return nil, s.lacks("%s %s: there is no API server to ask", method, path)

@@ -34,8 +34,8 @@ func imageMetadata(context, reference ref.Val) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(data)
 }
 
-// imageData has what Kyverno knows about an image (extensions/imagedataloader in
-// kyverno/sdk), with the fields of manifest and config as the registry has them.
+// imageData returns Kyverno's data about an image (extensions/imagedataloader in kyverno/sdk), with the
+// registry's fields of manifest and config.
 func (s *Session) imageData(reference string) (any, error) {
 	if s.world.Registry == nil {
 		return nil, s.lacks("image.GetMetadata: images are looked up in registries only with --allow-registry")

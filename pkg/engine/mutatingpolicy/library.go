@@ -19,9 +19,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// The variables of the libraries. Two of them stand for functions that depend on
-// more than their arguments: a policy cannot write their names, only the macros
-// of this package can.
+// The variables of the libraries. Two of them belong to functions that depend on more than their arguments:
+// policies cannot write their names, only this package's macros can.
 const (
 	resourceName      = "resource"
 	globalContextName = "globalContext"
@@ -32,16 +31,15 @@ const (
 	diceName          = "@dice"
 )
 
-// LibraryOptions declares everything that expressions of a MutatingPolicy may name beyond what
-// Kubernetes has. In namespaced policies the functions of resource take no namespace:
-// they read in Settings.Namespace.
+// LibraryOptions declares everything in MutatingPolicy expressions beyond Kubernetes' own. In namespaced
+// policies the functions of resource take no namespace: they read in Settings.Namespace.
 func LibraryOptions(namespaced bool) []celgo.EnvOption {
 	namespace := ""
 	if namespaced {
 		namespace = ownNamespace
 	}
 	options := []celgo.EnvOption{
-		// What Kyverno takes from CEL's own extensions besides Kubernetes' choice of them.
+		// Kyverno's choice of CEL's own extensions beyond Kubernetes' choice.
 		ext.Bindings(), ext.Encoders(), ext.Lists(), ext.Math(), ext.Protos(), ext.Regex(),
 		ext.Sets(), ext.Strings(),
 		resource.Lib(resource.Context{}, namespace, resource.Latest()),
@@ -64,8 +62,8 @@ func LibraryOptions(namespaced bool) []celgo.EnvOption {
 	return options
 }
 
-// Impure returns why the expressions of a policy may have other values in another run; empty for
-// pure ones.
+// Impure returns why the expressions of a policy may have other values in another run; empty if they are
+// pure.
 func Impure(x *cel.Scope) string {
 	switch {
 	case x.Uses(diceName):
@@ -76,8 +74,7 @@ func Impure(x *cel.Scope) string {
 	return ""
 }
 
-// needsSession reports whether an expression names anything that Session.Bindings gives a
-// value to.
+// needsSession reports whether an expression uses a name from Session.Bindings.
 func needsSession(x *cel.Scope) bool {
 	return slices.ContainsFunc([]string{
 		resourceName, globalContextName, httpName, imageName, clockName, diceName, exceptionsName,

@@ -11,7 +11,7 @@ import (
 // group is the API group of the language.
 const group = "policies.kyverno.io"
 
-// engineName is what messages call the engine in a cluster.
+// engineName is the engine's name in messages.
 const engineName = "Kyverno"
 
 // The kinds of the language.
@@ -21,34 +21,33 @@ const (
 	kindException        = "PolicyException"
 )
 
-// policy is a MutatingPolicy, or a NamespacedMutatingPolicy. The rules share what is decoded.
+// policy is a MutatingPolicy or a NamespacedMutatingPolicy. Its rules share the decoded fields.
 type policy struct {
 	policydecode.Node // of the document
-	cel.Policy        // as it is written
+	cel.Policy        // as written
 	Kind, Name        string
 	Namespace         string // of a NamespacedMutatingPolicy, which stays in it; else empty
 
 	conditions, variables, mutations []cel.Source
 	annotations                      []cel.Source // auditAnnotations, by key
 
-	// targets are the targetMatchConstraints; nil where every object is its own target.
+	// targets are the targetMatchConstraints; nil if every object is its own target.
 	targets          *cel.Constraints
-	targetExpression cel.Source // without a string where there is none
+	targetExpression cel.Source // without a string if there is none
 	targetConditions []cel.Source
 
 	existing      bool // evaluation.mutateExisting
 	replaceAtomic bool // evaluation.useServerSideApply
 	native        bool // autogen.mutatingAdmissionPolicy
-	// generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy
-	// of it, and does nothing itself.
+	// generated reports that the cluster's Kyverno has made a MutatingAdmissionPolicy of it, and does nothing
+	// itself.
 	generated bool
 
-	controllers []string            // of which policies are derived; nil for all
-	empty       []policydecode.Node // lists of resource rules that are empty or left out
+	controllers []string            // to derive policies for; nil for all
+	empty       []policydecode.Node // empty or missing lists in resource rules
 }
 
-// decodePolicy reads a policy. What is wrong with it goes to the report, and so
-// do the warnings of a policy with which nothing is.
+// decodePolicy reads a policy. Errors go to the report, and so do the warnings of a valid policy.
 func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	p := &policy{Kind: d.Key.Kind, Name: d.Key.Name, Node: policydecode.Node{Report: r}}
 	p.Ref = engine.RuleRef{
@@ -86,14 +85,12 @@ func decodePolicy(r *policydecode.Report, d engine.Document) *policy {
 	return p
 }
 
-// fieldNode is the place of a field of spec.
 func (p *policy) fieldNode(field string) policydecode.Node {
 	return policydecode.Node{Report: p.Report, Path: "spec." + field}
 }
 
-// derivations are how Kyverno derives policies for Pod controllers from this one.
-// One with targets of its own has none: each controller that it also matches would
-// change the same targets again.
+// derivations returns Kyverno's derivations for Pod controllers. A policy with its own targets has none: each
+// controller that it also matches would change the same targets again.
 func (p *policy) derivations() []derivation {
 	if !onlyPods(p.Constraints) || p.targets != nil {
 		return nil
@@ -101,17 +98,16 @@ func (p *policy) derivations() []derivation {
 	return derivationsFor(p.controllers)
 }
 
-// decodeConstraints reads matchConstraints. Fields that only targetMatchConstraints have
-// are left to the caller, and so is the call of Done. Kyverno's matcher does not look at
-// matchPolicy, and takes a list that a rule lacks for one that names nothing.
+// decodeConstraints reads matchConstraints. The caller reads fields that only targetMatchConstraints have,
+// and calls Done. Kyverno's matcher ignores matchPolicy, and a rule that lacks a list matches nothing.
 func (p *policy) decodeConstraints(f *policydecode.Fields) *cel.Constraints {
 	c := cel.DecodeConstraints(f, func(list policydecode.Node) { p.empty = append(p.empty, list) })
 	f.At("matchPolicy").Text()
 	return c
 }
 
-// selectionsOf returns what constraints select in a namespace. Objects in other versions
-// than a rule names are none of its, but are best read in the version that it names.
+// selectionsOf returns the constraints' selections in a namespace. A rule does not match other versions of
+// objects than it names; objects are read in these.
 func selectionsOf(c *cel.Constraints, namespace string) []engine.Selection {
 	out := c.Selections(namespace)
 	for i := range out {
@@ -151,7 +147,7 @@ func (p *policy) decodeTargets(n policydecode.Node) {
 
 func (p *policy) decodeEvaluation(f *policydecode.Fields) {
 	admission := enabled(f.At("admission"), true)
-	enabled(f.At("background"), true) // only Kyverno's reports go by it
+	enabled(f.At("background"), true) // only Kyverno's reports use it
 	p.existing = enabled(f.At("mutateExisting"), false)
 	if !admission && !p.existing {
 		f.Fail("admission and mutateExisting are both disabled, so nothing would ever be mutated; Kyverno refuses this policy")

@@ -17,11 +17,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// ownNamespace is what the functions of resource ask for in namespaced policies: no namespace has this name.
-// So policies of all namespaces share one environment.
+// ownNamespace is the namespace argument of resource functions in namespaced policies: no namespace has this
+// name. So policies of all namespaces share one environment.
 const ownNamespace = "/"
 
-// namespaceFor returns the namespace that a function asks for.
+// namespaceFor returns the namespace that a function reads.
 func (s *Session) namespaceFor(namespace string) string {
 	if namespace == ownNamespace && s.Namespace != "" {
 		return s.Namespace
@@ -29,8 +29,8 @@ func (s *Session) namespaceFor(namespace string) string {
 	return namespace
 }
 
-// GetResource reads one object, of those that the user may read; Kyverno answers with what its own
-// ServiceAccount may. One that is not there is a NotFound error, which an expression sees as null.
+// GetResource reads one object with the user's permissions; Kyverno uses its own ServiceAccount. A missing
+// object is a NotFound error, which an expression sees as null.
 func (s *Session) GetResource(
 	apiVersion, name, namespace, object string,
 ) (*unstructured.Unstructured, error) {
@@ -58,7 +58,7 @@ func (s *Session) GetResource(
 	return u, err
 }
 
-// ListResources lists objects, those with the labels where there are any.
+// ListResources lists objects, with optional labels.
 func (s *Session) ListResources(
 	apiVersion, name, namespace string, labels map[string]string,
 ) (*unstructured.UnstructuredList, error) {
@@ -70,7 +70,7 @@ func (s *Session) ListResources(
 	list := &unstructured.UnstructuredList{}
 	gvk := mapping.GroupVersionKind
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if selector.HasWildcard(namespace) { // which a server takes for the name of one that there is not
+	if selector.HasWildcard(namespace) { // a server takes it for the name of a missing one
 		return list, nil
 	}
 	selection := engine.Selection{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: namespace}
@@ -101,7 +101,7 @@ func listObjects(
 	return items, err
 }
 
-// PostResource creates an access review; nothing else may be created.
+// PostResource creates an access review; other kinds are refused.
 func (s *Session) PostResource(
 	apiVersion, name, namespace string, data map[string]any,
 ) (*unstructured.Unstructured, error) {
@@ -135,7 +135,7 @@ func (s *Session) PostResource(
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// ToGVR finds the resource of a kind.
+// ToGVR returns the resource of a kind.
 func (s *Session) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Session) ToGVR(apiVersion, kind string) (*schema.GroupVersionResource, 
 	return &mapping.Resource, nil
 }
 
-// mapping resolves "pods" or "pods/status" of an API version, once in a run. A resource that the server
-// does not have is a NotFound error.
+// mapping resolves "pods" or "pods/status" of an API version, once per run. An unknown resource is a NotFound
+// error.
 func (s *Session) mapping(
 	apiVersion, name string,
 ) (mapping *meta.RESTMapping, subresource string, err error) {

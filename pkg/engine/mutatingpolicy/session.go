@@ -15,32 +15,30 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
-// Session answers the functions of one evaluation. It belongs to one goroutine.
+// Session answers the functions of one evaluation. It serves one goroutine.
 type Session struct {
 	SessionSettings
 	context context.Context // a session does not outlive its evaluation
 	world   *engine.World
 	dice    *engine.Random
-	absent  string // the first object that was read by name and is not there
+	absent  string // the first missing object that was read by name
 
-	// Missing is the first thing that an expression needed and the run lacks, as a *cel.UnsupportedError. It
-	// is why an expression failed, even where its error does not say so. A value that was computed without it
-	// is valid.
+	// Missing is the first requirement of an expression that the run lacks, as a *cel.UnsupportedError. It is
+	// why an expression failed, even if its error does not say so. A value computed without it is valid.
 	Missing error
-	// Warnings are what a user should know about the answers.
+	// Warnings are about the answers.
 	Warnings []engine.Warning
 }
 
-// SessionSettings are what an evaluation brings along.
+// SessionSettings are the inputs of an evaluation.
 type SessionSettings struct {
-	// Seed is that of the random values of this evaluation. The first is the same
-	// for all evaluations with the same seed, and so on.
+	// Seed is the seed of this evaluation's random values: equal seeds give equal series.
 	Seed uint64
-	// Entries are the GlobalContextEntries that were read besides the policies.
+	// Entries are the GlobalContextEntries among the documents.
 	Entries *Entries
-	// Namespace is that of a namespaced policy.
+	// Namespace is the namespace of a namespaced policy.
 	Namespace string
-	// Images and Values are what the exceptions that hold allow.
+	// Images and Values are allowed by exceptions.
 	Images, Values []string
 }
 
@@ -49,7 +47,7 @@ func NewSession(ctx context.Context, w *engine.World, s SessionSettings) *Sessio
 	return &Session{SessionSettings: s, context: ctx, world: w, dice: engine.NewRandom(s.Seed)}
 }
 
-// Bindings returns the values of the variables that Options declares.
+// Bindings returns the values of the variables that LibraryOptions declares.
 func (s *Session) Bindings() map[string]any {
 	return map[string]any{
 		resourceName:      resource.Context{ContextInterface: s},
@@ -65,7 +63,7 @@ func (s *Session) Bindings() map[string]any {
 	}
 }
 
-// Explain adds to the error of an expression which object it read that is not there: the expression sees
+// Explain adds to the error of an expression the missing object that it read, which the expression sees as
 // null.
 func (s *Session) Explain(err error) error {
 	if err == nil || s.absent == "" {
@@ -74,7 +72,7 @@ func (s *Session) Explain(err error) error {
 	return fmt.Errorf("%w; resource.Get found no %s", err, s.absent)
 }
 
-// lacks records that something is missing, and returns the error for it.
+// lacks records a missing requirement and returns its error.
 func (s *Session) lacks(format string, args ...any) error {
 	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
 	if s.Missing == nil {

@@ -21,8 +21,8 @@ func isWildcard(s engine.Selection) bool {
 	return s.Version == "" || slices.Contains([]string{s.Group, s.Resource, s.Subresource}, "*")
 }
 
-// subresourceOf returns the subresource through which the rules of constraints want a
-// resource to be written; empty for the object itself.
+// subresourceOf returns the subresource through which the rules of constraints write a resource; empty for
+// the object itself.
 func subresourceOf(c *cel.Constraints, r schema.GroupVersionResource) string {
 	covers := func(pattern, text string) bool { return pattern == "*" || pattern == text }
 	for _, s := range c.Selections("") {
@@ -33,8 +33,7 @@ func subresourceOf(c *cel.Constraints, r schema.GroupVersionResource) string {
 	return ""
 }
 
-// objectsIn are the objects that a value holds: an object, or a list of them. Null
-// holds none.
+// objectsIn returns the objects in a value: an object, a list, or none for null.
 func objectsIn(v ref.Val) ([]*unstructured.Unstructured, error) {
 	converted, err := v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Kyverno's arithmetic, on operands: numbers (float64), quantities ("10Mi", *resource.Quantity) and durations
+// Kyverno's arithmetic on operands: numbers (float64), quantities ("10Mi", *resource.Quantity) and durations
 // ("90s", time.Duration).
 
 var (
@@ -21,7 +21,7 @@ var (
 	errRange    = errors.New("the result is out of range")
 )
 
-// onOperands is a function of two operands.
+// onOperands adapts a function of two operands.
 func onOperands(call func(a, b any) (any, error)) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		a, err := parseOperand(args[0])
@@ -54,7 +54,7 @@ func parseOperand(arg any) (any, error) {
 	return nil, errOperands
 }
 
-// amount is an operand as a number, of seconds for a duration.
+// amount returns an operand as a number; a duration in seconds.
 func amount(operand any) float64 {
 	switch o := operand.(type) {
 	case *resource.Quantity:
@@ -67,7 +67,7 @@ func amount(operand any) float64 {
 
 func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// finite refuses numbers that JSON does not have, for which Kyverno fails as soon as it writes them.
+// finite refuses numbers that JSON cannot represent; Kyverno fails when it writes them.
 func finite(f float64) (any, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return nil, errRange
@@ -75,7 +75,7 @@ func finite(f float64) (any, error) {
 	return canonical(f), nil
 }
 
-// add adds the second argument, or subtracts it where the sign is -1.
+// add adds the second argument, or subtracts it if the sign is -1.
 func add(sign int64) func(*Interpreter, []any) (any, error) {
 	return onOperands(func(a, b any) (any, error) {
 		if !sameType(a, b) {
@@ -113,8 +113,8 @@ func divide(a, b any) (any, error) {
 	return scale(a, b, true)
 }
 
-// scale multiplies an operand by a number, or divides it. A quantity, with which it computes in decimals,
-// keeps its format.
+// scale multiplies an operand by a number, or divides it. Quantities are computed in decimals and keep their
+// format.
 func scale(a, number any, divides bool) (any, error) {
 	by, ok := number.(float64)
 	if !ok {
@@ -169,7 +169,7 @@ func modulo(a, b any) (any, error) {
 	return x % y, nil
 }
 
-// sum adds what add adds; the list must not be empty.
+// sum adds the operands of a list, which must not be empty.
 func sum(in *Interpreter, args []any) (any, error) {
 	list := args[0].([]any)
 	if len(list) == 0 {
@@ -188,7 +188,7 @@ func sum(in *Interpreter, args []any) (any, error) {
 	return total, nil
 }
 
-// round goes away from zero at half.
+// round rounds half away from zero.
 func round(_ *Interpreter, args []any) (any, error) {
 	f, _ := Number(args[0])
 	digits, ok := integer(args[1])

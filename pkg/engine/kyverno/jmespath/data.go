@@ -26,7 +26,7 @@ func labelMatch(in *Interpreter, args []any) (any, error) {
 	return true, nil
 }
 
-// lookup of what is not there is null.
+// lookup returns null for a missing key or index.
 func lookup(_ *Interpreter, args []any) (any, error) {
 	if object, ok := args[0].(map[string]any); ok {
 		key, ok := args[1].(string)
@@ -49,14 +49,13 @@ func lookup(_ *Interpreter, args []any) (any, error) {
 	return list[index], nil
 }
 
-// items are objects of two fields, one for each key of an object in their order,
-// or for each index of a list.
+// items returns an object of two fields for each key of an object, in order, or for each index of a list.
 func items(_ *Interpreter, args []any) (any, error) {
 	keyName, valueName := args[1].(string), args[2].(string)
 	result := []any{}
 	add := func(key, value any) {
 		item := map[string]any{keyName: key}
-		item[valueName] = value // last, so that it wins where both fields have one name
+		item[valueName] = value // last, so that it wins if both fields have the same name
 		result = append(result, item)
 	}
 	switch v := args[0].(type) {
@@ -72,8 +71,7 @@ func items(_ *Interpreter, args []any) (any, error) {
 	return result, nil
 }
 
-// objectFromLists pairs keys with values; keys beyond the values have null, and
-// the last of equal keys wins.
+// objectFromLists pairs keys with values; keys without a value have null, and the last of equal keys wins.
 func objectFromLists(_ *Interpreter, args []any) (any, error) {
 	names, elements := args[0].([]any), args[1].([]any)
 	object := make(map[string]any, len(names))
@@ -106,7 +104,7 @@ func parseYAML(_ *Interpreter, args []any) (any, error) {
 	return decode(string(data))
 }
 
-// semverCompare takes what is not a version for 0.0.0, as Kyverno does.
+// semverCompare reads an invalid version as 0.0.0, as Kyverno does.
 func semverCompare(_ *Interpreter, args []any) (any, error) {
 	inRange, err := semver.ParseRange(args[1].(string))
 	if err != nil {
@@ -124,13 +122,12 @@ func imageNormalize(_ *Interpreter, args []any) (any, error) {
 	return image["reference"], err
 }
 
-// isExternalURL is where this package differs on purpose: Kyverno resolves the
-// host's name, which an evaluation may not.
+// isExternalURL differs on purpose: Kyverno resolves the host's name, which an evaluation may not.
 func isExternalURL(_ *Interpreter, _ []any) (any, error) {
 	return nil, &UnsupportedError{Reason: "unsupported: it needs to resolve host names over the network"}
 }
 
-// ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, and
+// ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, but
 // json-iterator 1e-07.
 func ToJSON(value any) (string, error) {
 	if err := limit.Value(value); err != nil {
@@ -139,10 +136,10 @@ func ToJSON(value any) (string, error) {
 	return jsoniter.ConfigCompatibleWithStandardLibrary.MarshalToString(value)
 }
 
-// decodedSize is how many times its text JSON or YAML may take when it is decoded.
+// decodedSize bounds decoded JSON or YAML, as a multiple of its source.
 const decodedSize = 8
 
-// decode reads JSON. Its numbers are canonical.
+// decode decodes JSON with canonical numbers.
 func decode(text string) (any, error) {
 	if err := limit.Size(decodedSize * len(text)); err != nil {
 		return nil, err

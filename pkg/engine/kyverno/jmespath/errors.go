@@ -6,22 +6,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// maxQuoted is how much of an expression an error quotes, in bytes.
+// maxQuoted bounds the quote of an expression in an error, in bytes.
 const maxQuoted = 200
 
-// maxReason is how much an error shows of the reason why a function fails, which may quote
-// all that the function was given.
+// maxReason bounds the reason in a function's error, which may quote all of its arguments.
 const maxReason = 1000
 
-// NotFoundError is a key that an object does not have. Its words are Kyverno's.
+// NotFoundError is a missing key of an object, in Kyverno's words.
 type NotFoundError struct{ Key string }
 
-// Error gives the key.
+// Error names the key.
 func (e *NotFoundError) Error() string { return `Unknown key "` + e.Key + `" in path` }
 
-// UnsupportedError is a part of a rule that this program cannot, or may not, evaluate, where Kyverno could.
+// UnsupportedError is a part of a rule that this program cannot, or may not, evaluate, though Kyverno could.
 type UnsupportedError struct {
-	Field  string // in the rule, such as "context[0].imageRegistry"; empty where the error around it says that
+	Field  string // in the rule, such as "context[0].imageRegistry"; empty if a wrapping error names it
 	Reason string
 }
 
@@ -33,19 +32,19 @@ func (e *UnsupportedError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// SyntaxError is a string that is not an expression that this package evaluates.
+// SyntaxError is an invalid or unsupported expression.
 type SyntaxError struct {
 	Expression string
 	Reason     string
 }
 
-// Error gives the expression, cut short, and the reason.
+// Error quotes the expression, cut short, and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JMESPath expression %q: %s", engine.Shorten(e.Expression, maxQuoted), e.Reason)
 }
 
-// isNotFound distinguishes a missing key of this very expression from one that another
-// evaluation met, such as that of a context entry: the latter is never swallowed.
+// isNotFound distinguishes a missing key of this expression from one in another evaluation, such as a context
+// entry's; the latter is never swallowed.
 func isNotFound(err error) bool {
 	_, ok := err.(*NotFoundError) //nolint:errorlint // wrapped ones are meant to differ
 	return ok

@@ -17,23 +17,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// maxLength is how many bytes an expression may have, and so how deep it nests, on which evaluating recurses.
+// maxLength bounds an expression in bytes, and so its depth, on which evaluation recurses.
 const maxLength = 64 << 10
 
 // Expression is a compiled expression: immutable and safe for concurrent use.
 type Expression struct {
 	text   string
 	root   node
-	builds bool   // the result may hold more than the data does
+	builds bool   // the result may be larger than the data
 	impure string // as in NotIdempotent
 
-	readings readings // by the names of the data
-	ofObject Reading  // where the data is an object
+	readings readings // by names in the data
+	ofObject Reading  // if the data is an object
 	isObject bool
 }
 
-// Compile parses an expression. The error is a *SyntaxError; calling a function
-// that does not exist is one too.
+// Compile parses an expression. The error is a *SyntaxError, also for unknown functions.
 func Compile(expr string) (*Expression, error) {
 	ast, err := Parse(expr)
 	if err != nil {
@@ -51,8 +50,7 @@ func Compile(expr string) (*Expression, error) {
 
 var rendered = lru.New(256) //nolint:gochecknoglobals // of pure results
 
-// CompileRendered is Compile for the text of a template, which is mostly the same for many objects: the last
-// ones are kept.
+// CompileRendered is Compile with a cache, for rendered templates, which many objects share.
 func CompileRendered(expr string) (*Expression, error) {
 	if known, ok := rendered.Get(expr); ok {
 		return known.(*Expression), nil
@@ -64,11 +62,11 @@ func CompileRendered(expr string) (*Expression, error) {
 	return e, err
 }
 
-// Parse returns the syntax tree of an expression. The error is a *SyntaxError; whether the functions
-// exist that it calls is left open.
+// Parse returns the syntax tree of an expression. The error is a *SyntaxError; function names are not
+// checked.
 func Parse(expr string) (ast gojmespath.ASTNode, err error) {
 	defer func() {
-		if recover() != nil { // the fork's parser indexes beyond its tokens on some incomplete expressions
+		if recover() != nil { // the fork's parser reads beyond its tokens on some incomplete expressions
 			err = errors.New("incomplete expression")
 		}
 		if err != nil {
@@ -81,12 +79,11 @@ func Parse(expr string) (ast gojmespath.ASTNode, err error) {
 	return gojmespath.NewParser().Parse(expr)
 }
 
-// Functions are the names of all functions, sorted.
+// Functions returns the names of all functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
 
-// Search evaluates the expression on data, a JSON value or an Object. The result
-// may share parts of the data; nothing in the data is modified. A missing key is
-// a *NotFoundError unless the expression provides for it.
+// Search evaluates the expression on data, a JSON value or an Object. The result may share parts of the data;
+// nothing in the data is modified. A missing key is a *NotFoundError unless the expression handles it.
 func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 	result, err := e.root(in, data)
 	if err = cmp.Or(err, in.clock.Steps(0)); err != nil {
@@ -110,58 +107,55 @@ func (e *Expression) Search(in *Interpreter, data any) (any, error) {
 // String returns the expression as it was written.
 func (e *Expression) String() string { return e.text }
 
-// NotIdempotent returns why the same data can give another result in another run,
-// such as "reads the clock: time_now()"; empty where they cannot.
+// NotIdempotent returns why the same data can give another result in another run, such as "reads the clock:
+// time_now()"; else it is empty.
 func (e *Expression) NotIdempotent() string { return e.impure }
 
-// Uses reports whether the expression looks up a name in the data itself: request,
-// target, element, a context entry. An expression that takes the data as a whole
-// uses the names that its text mentions.
+// Uses reports whether the expression looks up a name in the data: request, target, element, a context entry.
+// An expression that takes all of the data uses the names that it mentions.
 func (e *Expression) Uses(name string) bool {
 	return slices.Contains(e.readings.names, name) || e.readings.of[""] != ReadsNothing && mentions(e.text, name)
 }
 
-// Roots lists the names that the expression looks up in the data itself, in the order of the text.
+// Roots lists the names that the expression looks up in the data, in their order.
 func (e *Expression) Roots() []string { return e.readings.names }
 
-// mentions finds a name as a word of its own that is not a field of something,
-// which is how Kyverno finds the context entries that a query needs.
+// mentions finds a name as a whole word that is not a field, which is how Kyverno finds the context entries
+// of a query.
 func mentions(text, name string) bool {
 	found, _ := regexp.MatchString(`(^|[^.\pL\pN_])`+regexp.QuoteMeta(name)+`($|[^\pL\pN_])`, text)
 	return found
 }
 
-// Interpreter is what expressions can see besides their data: a fixed clock and a
-// seeded source of random values. It serves one evaluation: each use
-// of random() draws the next value, so it is not for concurrent use.
+// Interpreter is the environment of expressions: a fixed clock and a seeded source of random values. It
+// serves one evaluation and is not safe for concurrent use: each random() draws the next value.
 type Interpreter struct {
 	now    time.Time
 	random *engine.Random
 	clock  *limit.Clock
 }
 
-// New returns an interpreter for a moment and a seed, whose searches end when the time of a rule has passed;
-// the clock may be nil. Two interpreters that are made alike answer the same series of queries alike.
+// New returns an interpreter for a time and a seed, whose searches end when the rule's clock runs out; the
+// clock may be nil. Interpreters made alike give the same answers to the same series of queries.
 func New(now time.Time, seed uint64, c *limit.Clock) *Interpreter {
 	return &Interpreter{now, engine.NewRandom(seed), c}
 }
 
-// Clock returns that of the rule; nil if there is none.
+// Clock returns the clock of the rule; it may be nil.
 func (in *Interpreter) Clock() *limit.Clock { return in.clock }
 
-// Object is data that hands out its fields when they are asked for. Data given
-// to Search may be an Object in place of a map.
+// Object is data that loads its fields on demand. Search accepts an Object in place of a map.
 type Object interface {
 	// Field returns a field, and whether there is one.
 	Field(name string) (value any, found bool, err error)
-	// Fields returns the whole object; an expression needs it that names @.
+	// Fields returns the whole object, for expressions that use @.
 	Fields() (map[string]any, error)
 }
 
-// compiler turns the parser's tree into nodes that evaluate themselves.
+// compiler turns the parser's tree into nodes.
 type compiler struct {
-	builds bool     // the result may hold more than the data does
-	impure []string // why the same data can give another result in another run, in the order of the text
+	builds bool     // the result may be larger than the data
+	impure []string // why the same data can give another result in another run, in the order of the expression
 	err    error    // the first one
 }
 
@@ -194,7 +188,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode) node {
 		return then(lenient(child(0)), not)
 	case gojmespath.ASTOrExpression:
 		return either(lenient(child(0)), lenient(child(1)), true)
-	case gojmespath.ASTAndExpression: // swallows a missing key on its left alone, as the fork does
+	case gojmespath.ASTAndExpression: // swallows a missing key only on its left, as the fork does
 		return either(lenient(child(0)), child(1), false)
 	case gojmespath.ASTComparator:
 		return compared(lenient(child(0)), lenient(child(1)), comparison(fmt.Sprint(ast.Value)))
@@ -223,7 +217,7 @@ func (c *compiler) compile(ast gojmespath.ASTNode) node {
 	return c.fail(errors.New("malformed expression"))
 }
 
-// compileAll compiles nodes where missing keys are null.
+// compileAll compiles nodes that turn missing keys into null.
 func (c *compiler) compileAll(asts []gojmespath.ASTNode) []node {
 	nodes := make([]node, len(asts))
 	for i, ast := range asts {
@@ -246,8 +240,8 @@ func (c *compiler) hash(pairs []gojmespath.ASTNode) node {
 	})
 }
 
-// comparison returns how two values are compared. An operator is known by the name of the fork's token type,
-// which is not exported. Orderings are null unless both sides are numbers.
+// comparison returns the function of an operator, given by the name of the fork's unexported token type.
+// Orderings are null unless both sides are numbers.
 func comparison(operator string) func(in *Interpreter, a, b any) any {
 	if operator == "tEQ" || operator == "tNE" {
 		return func(in *Interpreter, a, b any) any { return Equal(in.clock, a, b) == (operator == "tEQ") }

@@ -14,23 +14,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// function is one entry of the table: what a function takes and what it does.
+// function is an entry of the table: parameters and implementation.
 type function struct {
 	params []kind
-	// variadic lets the last parameter repeat; unchecked leaves the number of
-	// arguments open, as Kyverno does for its clocks.
+	// variadic lets the last parameter repeat; unchecked allows any number of arguments, as in Kyverno's clock
+	// functions.
 	variadic, unchecked bool
 	call                func(in *Interpreter, args []any) (any, error)
 	// notIdempotent is why equal arguments can give another result in another run.
 	notIdempotent string
 }
 
-// stepsOfCall is after how many steps a clock looks at the time: it does so after each call, since functions
-// take long for large values.
+// stepsOfCall makes the clock check the time after each call, since functions can be slow on large values.
 const stepsOfCall = 1 << 10
 
-// call evaluates the arguments, checks them and calls a function. The error is a *CallError, of
-// this function or of one that an argument calls, unless a *limit.Error is the reason.
+// call evaluates and checks the arguments and calls a function. The error is a *CallError of this function or
+// of one in an argument, or has a *limit.Error as its reason.
 func call(name string, f *function, arguments []node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		args, err := evaluate(arguments, in, value)
@@ -76,13 +75,13 @@ func (f *function) check(args []any) error {
 	return nil
 }
 
-// CallError is a function that has no result for its arguments.
+// CallError is the failure of a function on its arguments.
 type CallError struct {
 	Function string
 	Err      error
 }
 
-// Error gives function and reason, as Kyverno words it.
+// Error names the function and the reason, in Kyverno's words.
 func (e *CallError) Error() string {
 	return fmt.Sprintf("JMESPath function '%s': %s", e.Function, engine.Shorten(e.Err.Error(), maxReason))
 }
@@ -90,17 +89,17 @@ func (e *CallError) Error() string {
 // Unwrap returns the reason.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// onString is a function of one string.
+// onString adapts a function of one string.
 func onString[R any](call func(string) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string)), nil }
 }
 
-// onStrings is a function of two strings.
+// onStrings adapts a function of two strings.
 func onStrings[R any](call func(a, b string) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string), args[1].(string)), nil }
 }
 
-// onNumber is a function of one number.
+// onNumber adapts a function of one number.
 func onNumber(call func(float64) float64) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		f, _ := Number(args[0])
@@ -108,7 +107,7 @@ func onNumber(call func(float64) float64) func(*Interpreter, []any) (any, error)
 	}
 }
 
-// kind is what a parameter may be: the union of its bits.
+// kind is a set of parameter types.
 type kind uint
 
 const (
@@ -116,13 +115,13 @@ const (
 	aNumber
 	anArray
 	anObject
-	numbers // an array of nothing but numbers
-	strs    // an array of nothing but strings
+	numbers // an array of numbers only
+	strs    // an array of strings only
 	anExpression
 	anything
 )
 
-// kindNames are the words of Kyverno's error messages.
+// kindNames are the type names in Kyverno's error messages.
 //
 //nolint:gochecknoglobals // an immutable table
 var kindNames = []struct {
@@ -171,8 +170,8 @@ func isNumber(v any) bool   { _, ok := Number(v); return ok }
 func isNoNumber(v any) bool { return !isNumber(v) }
 func isNoString(v any) bool { _, ok := v.(string); return !ok }
 
-// functions are the standard functions, then Kyverno's: strings, data, numbers and
-// times. The table is never written to.
+// functions are the standard functions, then Kyverno's: strings, data, numbers and times. The table is
+// read-only.
 //
 //nolint:gochecknoglobals // an immutable table
 var functions = map[string]*function{

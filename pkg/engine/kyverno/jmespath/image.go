@@ -11,14 +11,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// maxImage is how long a reference may be, in bytes: name, tag and digest have bounds of
-// their own, which add up to less.
+// maxImage bounds a reference in bytes; the limits of name, tag and digest add up to less.
 const maxImage = 4096
 
-// parseImage takes a reference apart as Kyverno's image utilities do: the first part is a registry when it
-// has a dot, a colon or a capital letter or is localhost, and docker.io is put before all others (without
-// "library/"). A tag is "latest" where there is neither tag nor digest; what there is not is left out. The
-// whole reference is by digest where there is one, else by tag.
+// parseImage splits a reference like Kyverno's image utilities: the first part is a registry if it has a dot,
+// a colon or a capital letter or is localhost; all others get docker.io (without "library/"). The tag is
+// "latest" if there is neither tag nor digest; missing parts are omitted. The full reference uses the digest
+// if there is one, else the tag.
 func parseImage(image string) (map[string]any, error) {
 	if len(image) > maxImage {
 		return nil, fmt.Errorf("bad image %q: it is longer than %d bytes", engine.Shorten(image, maxQuoted), maxImage)
@@ -44,7 +43,7 @@ func parseImage(image string) (map[string]any, error) {
 	} else if hasDigest {
 		tag = ""
 	}
-	// Of a reference by digest alone it ends with a colon, as Kyverno's does.
+	// With a digest only, it ends with a colon, as in Kyverno.
 	parts["referenceWithTag"] = named.Name() + ":" + tag
 	parts["reference"] = parts["referenceWithTag"]
 	if tag != "" {
@@ -60,7 +59,7 @@ func parseImage(image string) (map[string]any, error) {
 	return parts, nil
 }
 
-// PodSpecPath is where objects of a kind have the specification of their Pods; nil for kinds without.
+// PodSpecPath returns the path of the Pod specification in objects of a kind; nil if there is none.
 func PodSpecPath(gk schema.GroupKind) []string {
 	switch gk.String() {
 	case "Pod":
@@ -74,11 +73,9 @@ func PodSpecPath(gk schema.GroupKind) []string {
 	return nil
 }
 
-// Images returns the `images` context value of an object: by list of containers and
-// name of container, the parts of its image. Parts, containers and lists that
-// are not there, and images that cannot be parsed, are left out, so that a query
-// for them meets an unknown key. The value is nil for kinds without a Pod
-// specification and for objects without images.
+// Images returns the `images` context value of an object: the parts of each image by container list and
+// container name. Missing parts, containers and lists, and invalid images, are omitted, so a query for them
+// finds an unknown key. It is nil for kinds without a Pod specification and for objects without images.
 func Images(object map[string]any, gk schema.GroupKind) map[string]any {
 	path := PodSpecPath(gk)
 	if path == nil {

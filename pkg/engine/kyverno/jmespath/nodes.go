@@ -6,13 +6,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// node is one construct of an expression, which evaluates itself on a value.
+// node evaluates one construct of an expression on a value.
 type node func(in *Interpreter, value any) (any, error)
 
-// expressionRef is an argument that is evaluated by the function: &name.
+// expressionRef is an argument that the function evaluates: &name.
 type expressionRef func(value any) (any, error)
 
-// lenient is a node where a missing key is as good as null.
+// lenient turns a missing key into null.
 func lenient(n node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		if err := in.clock.Step(); err != nil {
@@ -26,8 +26,8 @@ func lenient(n node) node {
 	}
 }
 
-// tolerant is a node to the left of [], .* and [?...], where the errors of the language, missing keys and
-// failing functions, are null, as in the fork, but not those of limits and of loading data.
+// tolerant is the node to the left of [], .* and [?...]. As in the fork, missing keys and failing functions
+// are null there, but not the errors of limits and of loading data.
 func tolerant(n node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := n(in, value)
@@ -38,7 +38,7 @@ func tolerant(n node) node {
 	}
 }
 
-// then evaluates a node on the result of another one.
+// then evaluates a node on the result of another.
 func then(left, right node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := left(in, value)
@@ -77,7 +77,7 @@ func current(_ *Interpreter, value any) (any, error) {
 	return value, nil
 }
 
-// deferred leaves it to the function on which values the node is evaluated.
+// deferred leaves the evaluation of a node to the function.
 func deferred(n node) node {
 	return func(in *Interpreter, _ any) (any, error) {
 		return expressionRef(func(value any) (any, error) { return n(in, value) }), nil
@@ -86,7 +86,7 @@ func deferred(n node) node {
 
 func not(_ *Interpreter, value any) (any, error) { return !Truthy(value), nil }
 
-// either is the left where that decides by being true or not, and else the right.
+// either returns the left value if its truth equals decides, else the right value.
 func either(left, right node, decides bool) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := left(in, value)
@@ -118,7 +118,7 @@ func evaluate(nodes []node, in *Interpreter, value any) ([]any, error) {
 	return results, nil
 }
 
-// build makes a value of the results of several nodes; null of null.
+// build combines the results of several nodes; null stays null.
 func build(members []node, of func(items []any) any) node {
 	return func(in *Interpreter, value any) (any, error) {
 		if value == nil {
@@ -132,7 +132,7 @@ func build(members []node, of func(items []any) any) node {
 	}
 }
 
-// project evaluates a node on each item of the list that another one gives, and leaves out nulls.
+// project evaluates a node on each item of a list, and drops nulls.
 func project(items, right node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := items(in, value)
@@ -181,7 +181,7 @@ func filter(condition node) node {
 	}
 }
 
-// bytesOfItem is what an item of a list takes in memory.
+// bytesOfItem is the memory of a list item.
 const bytesOfItem = 16
 
 func flatten(_ *Interpreter, value any) (any, error) {
@@ -217,7 +217,7 @@ func index(i int) node {
 	}
 }
 
-// slice picks elements as Python does; each of from, to and step may be nil.
+// slice selects elements like Python; each of from, to and step may be nil.
 func slice(of []*int) node {
 	return func(_ *Interpreter, value any) (any, error) {
 		list, ok := value.([]any)

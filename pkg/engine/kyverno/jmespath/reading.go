@@ -11,15 +11,15 @@ import (
 // Reading is how much of an object an expression may read.
 type Reading int
 
-// The readings. What names an object, its kind and its type count for nothing.
+// The readings. Names, kinds and types of objects do not count.
 const (
 	ReadsNothing Reading = iota
-	// labels and other metadata, but not annotations as a whole, nor the one that holds the whole object
+	// labels and other metadata, without annotations as a whole or the annotation with the whole object
 	ReadsMetadata
 	ReadsMore
 )
 
-// place is what a part of an expression stands for: a part of what a name stands for, or a value of its own.
+// place is the value of a subexpression: a part of a named value, or a computed value.
 type place struct {
 	root  string // the name; "" for all names
 	level level
@@ -28,7 +28,7 @@ type place struct {
 type level int
 
 const (
-	atNothing level = iota // a value of its own
+	atNothing level = iota // a computed value
 	atNames                // all names
 	atRequest
 	atObject // or a list of objects
@@ -36,16 +36,15 @@ const (
 	atAnnotations
 )
 
-// readings finds out what an expression may read, by the names that it looks up. What it does not understand
-// counts as a read.
+// readings collects, by name, how much an expression may read. Unknown constructs count as reads.
 type readings struct {
 	of    map[string]Reading // "" for all names
-	names []string           // those that are looked up in the data itself, in the order of the text
+	names []string           // the names looked up in the data, in the order of the expression
 }
 
 func (r *readings) note(root string, reading Reading) { r.of[root] = max(r.of[root], reading) }
 
-// use notes that a value is computed with, and returns a value of its own.
+// use notes that a value is computed with, and returns the place of a computed value.
 func (r *readings) use(p place) place {
 	if p.level != atNothing {
 		r.note(p.root, ReadsMore)
@@ -53,7 +52,7 @@ func (r *readings) use(p place) place {
 	return place{}
 }
 
-// walk adds what an expression may read of the names in a place, and returns what it stands for.
+// walk adds the reads of a subexpression at a place, and returns the place of its value.
 func (r *readings) walk(ast gojmespath.ASTNode, at place) place {
 	child := func(i int, at place) place {
 		if i >= len(ast.Children) {
@@ -141,16 +140,15 @@ func (r *readings) field(of place, name string) place {
 	return place{}
 }
 
-// Reads returns what the expression may read of what a name stands for.
+// Reads returns how much the expression may read of a named value.
 func (e *Expression) Reads(name string) Reading { return max(e.readings.of[name], e.readings.of[""]) }
 
-// ReadsObject returns what the expression may read of an object, or of a list of some, that is its data, and
-// whether its result is such an object.
+// ReadsObject returns how much the expression may read of an object, or a list of objects, that is its data,
+// and whether its result is such an object.
 func (e *Expression) ReadsObject() (reading Reading, isObject bool) {
 	return e.ofObject, e.isObject
 }
 
-// setReadings completes the expression with what it may read.
 func (e *Expression) setReadings(ast gojmespath.ASTNode) {
 	e.readings = readings{of: map[string]Reading{}}
 	e.readings.use(e.readings.walk(ast, place{level: atNames}))

@@ -13,8 +13,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// The standard functions of JMESPath, on integers too. Arguments are checked
-// before they get here, so that assertions on their kinds hold.
+// The standard functions of JMESPath, also on integers. Arguments have been checked, so type assertions hold.
 
 func avg(_ *Interpreter, args []any) (any, error) {
 	list := args[0].([]any)
@@ -60,7 +59,7 @@ func keys(_ *Interpreter, args []any) (any, error) {
 
 func values(_ *Interpreter, args []any) (any, error) { return valuesOf(args[0].(map[string]any)), nil }
 
-// valuesOf lists the values of an object by their keys.
+// valuesOf lists the values of an object in key order.
 func valuesOf(object map[string]any) []any {
 	list := make([]any, 0, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -69,7 +68,7 @@ func valuesOf(object map[string]any) []any {
 	return list
 }
 
-// lengthOf a string counts its characters.
+// lengthOf counts the characters of a string.
 func lengthOf(_ *Interpreter, args []any) (any, error) {
 	switch v := args[0].(type) {
 	case string:
@@ -140,7 +139,7 @@ func toString(_ *Interpreter, args []any) (any, error) {
 	return string(data), err
 }
 
-// toNumber of what is not a number is null.
+// toNumber returns null for other values.
 func toNumber(_ *Interpreter, args []any) (any, error) {
 	text, ok := args[0].(string)
 	if !ok {
@@ -175,7 +174,7 @@ func typeOf(_ *Interpreter, args []any) (any, error) {
 	return nil, errors.New("unknown type")
 }
 
-// compareScalars orders two strings or two numbers; nothing else has an order.
+// compareScalars orders two strings or two numbers; other values have no order.
 func compareScalars(a, b any) (int, bool) {
 	if x, ok := a.(string); ok {
 		y, ok := b.(string)
@@ -184,11 +183,11 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-// keyed is an element and what it is ordered by.
+// keyed is an element with its sort key.
 type keyed struct{ element, key any }
 
-// keysOf evaluates an expression on each element of a list, where there is one, or else orders the elements
-// by themselves; the keys must be all numbers or all strings.
+// keysOf evaluates an expression, if there is one, on each element of a list; else elements are their own
+// keys. Keys must be all numbers or all strings.
 func keysOf(args []any) ([]keyed, error) {
 	list := args[0].([]any)
 	result := make([]keyed, len(list))
@@ -227,8 +226,8 @@ func sortList(_ *Interpreter, args []any) (any, error) {
 	return sorted, err
 }
 
-// extreme is the first element with the largest key or, where the sign is negative, with the smallest; null
-// where there are none.
+// extreme returns the first element with the largest key or, for a negative sign, the smallest; null for an
+// empty list.
 func extreme(sign int) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		elements, err := keysOf(args)

@@ -22,7 +22,7 @@ import (
 
 func compare(a, b string) int64 { return int64(strings.Compare(a, b)) }
 
-// replace replaces all, or as many as the fourth argument says.
+// replace replaces all occurrences, or as many as the fourth argument says.
 func replace(_ *Interpreter, args []any) (any, error) {
 	text, old, with, times := args[0].(string), args[1].(string), args[2].(string), -1
 	if n, _ := Number(args[len(args)-1]); len(args) > 3 && n >= 0 && n < math.MaxInt32 {
@@ -38,7 +38,7 @@ func replace(_ *Interpreter, args []any) (any, error) {
 	return strings.Replace(text, old, with, times), nil
 }
 
-// trim looks each character up in the cutset, where the library would search for it.
+// trim looks each character up in the cutset; the library would search for it.
 func trim(text, characters string) string {
 	cutset := make(map[rune]bool)
 	for _, r := range characters {
@@ -47,8 +47,7 @@ func trim(text, characters string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return cutset[r] })
 }
 
-// bytesOfPiece is what a piece of a string takes in memory besides its bytes: as it is cut, and as an item of
-// a list.
+// bytesOfPiece is the memory of a piece of a string besides its bytes: the string header and the list item.
 const bytesOfPiece = 32
 
 func split(_ *Interpreter, args []any) (any, error) {
@@ -63,7 +62,7 @@ func split(_ *Interpreter, args []any) (any, error) {
 	return list, nil
 }
 
-// truncate counts characters; a negative length is none.
+// truncate counts characters; a negative length counts as 0.
 func truncate(_ *Interpreter, args []any) (any, error) {
 	text := args[0].(string)
 	want, _ := Number(args[1])
@@ -96,7 +95,7 @@ func sha256Sum(text string) string    { return fmt.Sprintf("%x", sha256.Sum256([
 func sha1Sum(text string) string      { return fmt.Sprintf("%x", sha1.Sum([]byte(text))) }
 func md5Sum(text string) string       { return fmt.Sprintf("%x", md5.Sum([]byte(text))) }
 
-// random refuses an empty pattern in Kyverno's words; it would give an empty string.
+// random refuses an empty pattern in Kyverno's words.
 func random(in *Interpreter, args []any) (any, error) {
 	if args[0] == "" {
 		return nil, errors.New("no pattern provided")
@@ -112,13 +111,12 @@ func patternMatch(_ *Interpreter, args []any) (any, error) {
 // The bounds of a regular expression.
 const (
 	maxRegex = 10_000 // bytes
-	// instructions, of which ten counted repeats can make millions, times groups times characters that are
-	// looked at
+	// instructions (ten counted repeats can make millions), times groups, times visited characters
 	maxSearch = 1 << 27
 )
 
-// compileRegex compiles an expression that is to be searched for in a string. A search cannot be stopped: it
-// visits, for each character, up to all instructions.
+// compileRegex compiles an expression for a search in a string. A search cannot be stopped, and visits up to
+// all instructions for each character.
 func compileRegex(expr, text string) (*regexp.Regexp, error) {
 	if len(expr) > maxRegex {
 		return nil, &limit.Error{What: "bytes of regular expression", Max: maxRegex}
@@ -147,12 +145,12 @@ func regexMatch(_ *Interpreter, args []any) (any, error) {
 	return re.MatchString(text), nil
 }
 
-// literally is Expand of the library for a string that is not a template.
+// literally is the library's Expand for a plain string.
 func literally(_ *regexp.Regexp, dst []byte, with, _ string, _ []int) []byte {
 	return append(dst, with...)
 }
 
-// regexReplace is ReplaceAll of the library, with an eye on the time and on the size of the result.
+// regexReplace is the library's ReplaceAll with limits on time and on the size of the result.
 func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string,
 	match []int) []byte,
 ) func(*Interpreter, []any) (any, error) {
@@ -180,8 +178,8 @@ func regexReplace(expand func(re *regexp.Regexp, dst []byte, with, text string,
 	}
 }
 
-// allMatches finds ever more matches, since the library may look at the rest of the text for each, and looks
-// at the time in between.
+// allMatches finds matches in growing batches and checks the time in between, since each match may scan the
+// rest of the string.
 func allMatches(in *Interpreter, re *regexp.Regexp, text string) ([][]int, error) {
 	for most := 8; ; most *= 4 {
 		matches := re.FindAllStringSubmatchIndex(text, most)

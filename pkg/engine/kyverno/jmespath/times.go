@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Kyverno's functions on times, which are strings in RFC 3339, and durations,
-// which are strings as Go writes them. The clock is that of the interpreter.
+// Kyverno's functions on times (RFC 3339 strings) and durations (Go strings). The clock is the interpreter's.
 
-// onTimes is a function all of whose arguments are times.
+// onTimes adapts a function of times.
 func onTimes[R any](call func(t []time.Time) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		parsed := make([]time.Time, len(args))
@@ -24,7 +23,7 @@ func onTimes[R any](call func(t []time.Time) R) func(*Interpreter, []any) (any, 
 	}
 }
 
-// onTimeAndDuration is a function that gives another time.
+// onTimeAndDuration adapts a function that returns another time.
 func onTimeAndDuration(call func(time.Time, time.Duration) time.Time) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		t, err := time.Parse(time.RFC3339, args[0].(string))
@@ -42,7 +41,7 @@ func timeNowUTC(in *Interpreter, _ []any) (any, error) {
 	return in.now.UTC().Format(time.RFC3339), nil
 }
 
-// timeSince has an optional layout and an optional end, both left out as "".
+// timeSince has an optional layout and an optional end, both omitted as "".
 func timeSince(in *Interpreter, args []any) (any, error) {
 	layout, end := cmp.Or(args[0].(string), time.RFC3339), in.now
 	start, err := time.Parse(layout, args[1].(string))
@@ -52,7 +51,7 @@ func timeSince(in *Interpreter, args []any) (any, error) {
 	return end.Sub(start).String(), err
 }
 
-// timeParse takes a layout that is a number for seconds since 1970.
+// timeParse reads seconds since 1970 if the layout is a number.
 func timeParse(_ *Interpreter, args []any) (any, error) {
 	layout, text := args[0].(string), args[1].(string)
 	if _, err := strconv.ParseInt(layout, 10, 64); err == nil {
@@ -73,5 +72,5 @@ func timeDiff(at []time.Time) string { return at[1].Sub(at[0]).String() }
 func timeBefore(at []time.Time) bool { return at[0].Before(at[1]) }
 func timeAfter(at []time.Time) bool  { return at[0].After(at[1]) }
 
-// timeBetween leaves out both ends.
+// timeBetween excludes both ends.
 func timeBetween(at []time.Time) bool { return at[0].After(at[1]) && at[0].Before(at[2]) }

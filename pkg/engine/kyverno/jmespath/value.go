@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Truthy reports whether a value counts as true: all but null, false and what is empty.
+// Truthy reports whether a value counts as true: all but null, false and empty values.
 func Truthy(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -31,9 +31,8 @@ func Truthy(value any) bool {
 	return true
 }
 
-// scalarText is the text of a scalar where a function takes scalars for strings.
-// Kyverno prints numbers with the precision of a float32, which garbles
-// integers from 16777217 on; here numbers keep their digits.
+// scalarText returns a scalar as a string, for functions that accept scalars as strings. Kyverno prints
+// numbers with float32 precision, which garbles integers from 16777217 on; here they keep their digits.
 func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -49,8 +48,8 @@ func scalarText(value any) (string, bool) {
 	return "", false
 }
 
-// Equal compares two values; numbers by value, whether int64 or float64. Nothing is
-// equal once the time of the clock has passed, which its error says.
+// Equal compares two values, and numbers by value (int64 or float64). Nothing is equal after the clock's time
+// has passed; the clock has that error.
 func Equal(c *limit.Clock, x, y any) bool {
 	if c.Step() != nil {
 		return false
@@ -70,7 +69,7 @@ func Equal(c *limit.Clock, x, y any) bool {
 	return ok && order == 0
 }
 
-// integer reads a number that is whole.
+// integer reads a whole number.
 func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -94,14 +93,14 @@ func Number(v any) (float64, bool) {
 	return 0, false
 }
 
-// compareNumbers orders two numbers, and reports whether they are numbers.
+// compareNumbers orders two values, and reports whether both are numbers.
 func compareNumbers(a, b any) (int, bool) {
 	x, ok := Number(a)
 	y, also := Number(b)
 	return cmp.Compare(x, y), ok && also
 }
 
-// canonical returns a number as unstructured objects hold it after its JSON is decoded: whole ones as int64.
+// canonical returns a number as in unstructured objects: whole numbers as int64.
 func canonical(f float64) any {
 	if f == math.Trunc(f) {
 		if n, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
@@ -111,9 +110,9 @@ func canonical(f float64) any {
 	return f
 }
 
-// asFloats returns a value with the numbers of Kyverno, whose context is decoded from the JSON of the
-// request, with a float64 for each. (After the first rule that matches, and in rules with targets, Kyverno
-// 1.19 has integers that are exact: pkg/engine/engine.go, invokeRuleHandler.)
+// asFloats returns a value with each number as float64, as Kyverno decodes its context from the request.
+// (After the first matching rule, and in rules with targets, Kyverno 1.19 has exact integers:
+// pkg/engine/engine.go, invokeRuleHandler.)
 func asFloats(value any) any {
 	if !hasLarge(value) {
 		return value
@@ -164,8 +163,7 @@ const (
 	maxExponent = 3
 )
 
-// ParseQuantity is resource.ParseQuantity without its readiness to compute with
-// numbers of billions of digits ("1e999999999").
+// ParseQuantity is resource.ParseQuantity, but refuses numbers of billions of digits ("1e999999999").
 func ParseQuantity(text string) (resource.Quantity, error) {
 	exponent := strings.LastIndexAny(text, "eE")
 	if len(text) > maxQuantity || (exponent >= 0 && len(text)-exponent-1 > maxExponent) {

@@ -10,12 +10,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// maxCertificate bounds a certificate in bytes: numbers, names and extensions of any length take
-// time to read.
+// maxCertificate bounds a certificate in bytes, since long numbers, names and extensions take time to read.
 const maxCertificate = 64 << 10
 
-// x509Decode shows a certificate, or a request for one, as encoding/json shows Go's type of it, but for the
-// modulus of its key, which is a string. Only RSA keys are supported, as in Kyverno.
+// x509Decode returns a certificate, or a certificate request, like encoding/json shows Go's type, but with
+// the key's modulus as a string. Only RSA keys are supported, as in Kyverno.
 func x509Decode(_ *Interpreter, args []any) (any, error) {
 	block, _ := pem.Decode([]byte(args[0].(string)))
 	if block == nil {
@@ -41,7 +40,7 @@ func x509Decode(_ *Interpreter, args []any) (any, error) {
 	return nil, errors.New("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")
 }
 
-// withPublicKey is a value whose key is shown as Kyverno does.
+// withPublicKey returns a value with its key as Kyverno shows it.
 func withPublicKey(value any, key *any) (any, error) {
 	rsaKey, ok := (*key).(*rsa.PublicKey)
 	if !ok {

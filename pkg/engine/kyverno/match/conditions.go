@@ -17,17 +17,16 @@ import (
 // Conditions are compiled preconditions: immutable and safe for concurrent use.
 type Conditions struct {
 	any, all []condition
-	// hasAny distinguishes an empty `any`, which never holds, from none, which always does.
+	// hasAny distinguishes an empty `any`, which never holds, from a missing one, which always does.
 	hasAny bool
 }
 
-// condition is one entry.
 type condition struct {
 	key, value *variables.Template
 	operator   Operator
 	message    string
 	place      string // such as "all[0]"
-	written    string // the key as the policy has it, where that holds variables
+	written    string // the key in the policy, if it holds variables
 }
 
 // ParseConditions is DecodeConditions for conditions outside of a policy.
@@ -36,9 +35,8 @@ func ParseConditions(raw any) (*Conditions, error) {
 	return DecodeConditions(policydecode.Node{Report: r, Value: raw}), r.Err()
 }
 
-// DecodeConditions compiles the preconditions at a place in a policy: a map of `any` and `all`, or a list,
-// which is all. Missing conditions, which are always met, are nil, and so are those with an error, which goes
-// to the node's report.
+// DecodeConditions compiles preconditions: a map of `any` and `all`, or a list, which is `all`. Missing
+// conditions, which always hold, are nil, and so are invalid ones, whose error goes to the node's report.
 func DecodeConditions(n policydecode.Node) *Conditions {
 	if n.Value == nil {
 		return nil
@@ -69,7 +67,7 @@ func DecodeConditions(n policydecode.Node) *Conditions {
 	return c
 }
 
-// child is the node at a place of conditions, such as "all[0]" or, in a plain list, "[0]".
+// child returns the node of a condition, such as "all[0]" or, in a plain list, "[0]".
 func child(n policydecode.Node, place string) policydecode.Node {
 	if !strings.HasPrefix(place, "[") {
 		n.Path += "."
@@ -115,7 +113,7 @@ func (c *Conditions) lint(n policydecode.Node) {
 	}
 }
 
-// clash returns a condition that compares the key of one before it with another string.
+// clash returns a condition that compares the same key as an earlier one with another string.
 func clash(list []condition, operators ...Operator) (condition, bool) {
 	seen := map[string]string{}
 	for _, one := range list {
@@ -179,8 +177,8 @@ func (c *condition) decode(f *policydecode.Fields, path []string) {
 }
 
 // Check evaluates the conditions; the error is an *UnmetError if they do not hold. `any` stops at the first
-// that holds, `all` at the first that does not; both count. A variable that cannot be resolved is another
-// error, as in Kyverno.
+// that holds, `all` at the first that does not; both have to hold. A variable that cannot be resolved is
+// another error, as in Kyverno.
 func (c *Conditions) Check(s *variables.Scope) error {
 	if c == nil {
 		return nil
@@ -207,7 +205,7 @@ func (c *Conditions) Check(s *variables.Scope) error {
 	return nil
 }
 
-// holds evaluates a condition; one that does not hold is added to the others.
+// holds evaluates a condition, and adds it to unmet if it does not hold.
 func (c *condition) holds(s *variables.Scope, unmet *UnmetError) (bool, error) {
 	key, err := c.key.Render(s)
 	if err != nil {
@@ -225,9 +223,9 @@ func (c *condition) holds(s *variables.Scope, unmet *UnmetError) (bool, error) {
 	return holds, clock.Steps(0)
 }
 
-// UnmetError is why conditions do not hold.
+// UnmetError is the error of conditions that do not hold.
 type UnmetError struct {
-	failures []failure // that decided; an `any` without entries has none
+	failures []failure // the decisive ones; none for an empty `any`
 }
 
 // failure is a condition that did not hold, with the values of its variables.
@@ -236,7 +234,7 @@ type failure struct {
 	key, value any
 }
 
-// Error describes the conditions that did not hold, with the values of their keys.
+// Error describes the unmet conditions, with the values of their keys.
 func (e *UnmetError) Error() string {
 	if len(e.failures) == 0 {
 		return "any: no condition"
@@ -248,8 +246,8 @@ func (e *UnmetError) Error() string {
 	return strings.Join(reasons, "; ")
 }
 
-// String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`,
-// with the message of the condition in front where it has one.
+// String is like `all[0]: {{ request.object.kind }} is "Pod", wants Equals "Job"`, after the condition's
+// message if it has one.
 func (f failure) String() string {
 	text := fmt.Sprintf("%s %s %s", shortText(f.key), f.operator, shortText(f.value))
 	if f.written != "" {
@@ -261,7 +259,7 @@ func (f failure) String() string {
 	return f.place + ": " + text
 }
 
-// shortText keeps long values out of messages.
+// shortText cuts long values for messages.
 func shortText(value any) string {
 	const most = 80
 	text := fmt.Sprint(value)

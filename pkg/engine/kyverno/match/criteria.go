@@ -13,22 +13,21 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// criterion is a field of filters.
 type criterion struct {
 	name string
-	// wanted is what a filter asks for; empty where it does not.
+	// wanted returns the filter's value; empty if it does not ask.
 	wanted func(f *Filter) string
-	// holds compares a candidate; it holds for a filter that does not ask.
+	// holds compares a candidate; it holds if the filter does not ask.
 	holds func(f *Filter, c *Candidate) (bool, error)
-	// value is what the candidate has of the one value that is compared, or found what it has, with a verb.
+	// value returns the compared value of the candidate; without it, found returns a clause with a verb.
 	value func(c *Candidate) string
 	found func(f *Filter, c *Candidate) string
 }
 
-// The places of the criteria in the order in which reasons are given: what
-// the object is, then what it has, then what is done to it and by whom.
+// The criteria, in the order in which reasons are given: identity of the object, its content, the operation
+// and the user.
 const (
-	byNothing = iota - 1 // of a filter without criteria
+	byNothing = iota - 1 // a filter without criteria
 	byKind
 	byName
 	byNames
@@ -37,10 +36,10 @@ const (
 	byAnnotations
 	byNamespaceSelector
 	byOperation
-	bySubjects // this and those that follow are about the user
+	bySubjects // this and later ones are about the user
 	byRoles
 	byClusterRoles
-	allHold // no criterion fails
+	allHold // all criteria hold
 )
 
 // oneOf is a criterion that lists patterns for one value of the candidate.
@@ -54,8 +53,8 @@ func oneOf(name string, patterns func(f *Filter) []string, value func(c *Candida
 	}
 }
 
-// boundTo is a criterion that lists roles of the requesting user; roles, clusterRoles and subjects must
-// each hold, whatever Kyverno's own comment says.
+// boundTo is a criterion that lists roles of the requesting user; roles, clusterRoles and subjects must each
+// hold, despite Kyverno's own comment.
 func boundTo(name string, wanted func(f *Filter) []string, of func(userRoles) []string) criterion {
 	k := oneOf(name, wanted, username)
 	k.holds = func(f *Filter, c *Candidate) (bool, error) {
@@ -126,20 +125,20 @@ var (
 		byClusterRoles: boundTo("clusterRoles", func(f *Filter) []string { return f.ClusterRoles },
 			func(r userRoles) []string { return r.clusterRoles }),
 	}
-	// described is the order in which a filter is described.
+	// described is the order of criteria in a filter's description.
 	described = [...]int{
 		byOperation, byKind, byName, byNames, byNamespace, byAnnotations, bySelector, byNamespaceSelector, byRoles,
 		byClusterRoles, bySubjects,
 	}
 )
 
-// miss is a filter that does not hold, with the criterion that fails.
+// miss is an unmet filter with the failing criterion.
 type miss struct {
 	*Filter
 	by int
 }
 
-// mismatch says what the filter wants and what the candidate has.
+// mismatch returns the wanted and the actual value.
 func (m miss) mismatch(c *Candidate) engine.Mismatch {
 	if m.by == byNothing {
 		return engine.Mismatch{Criterion: "match cannot be empty"}
@@ -153,9 +152,8 @@ func (m miss) mismatch(c *Candidate) engine.Mismatch {
 
 func username(c *Candidate) string { return c.Request.User.Username }
 
-// matchesNamespaceLabels judges the labels of the object's Namespace. It never
-// holds for a Namespace itself, and for other objects without a namespace there
-// are not labels, as in Kyverno.
+// matchesNamespaceLabels checks the labels of the object's Namespace. As in Kyverno, it never holds for a
+// Namespace itself, and other cluster-scoped objects have no labels there.
 func (f *Filter) matchesNamespaceLabels(c *Candidate) (bool, error) {
 	if f.NamespaceLabels == nil || c.Object.GetKind() == "Namespace" {
 		return f.NamespaceLabels == nil, nil
@@ -180,7 +178,7 @@ func (f *Filter) seenOfNamespace(c *Candidate) string {
 	return "the Namespace " + engine.FoundLabels(labels, f.NamespaceLabels)
 }
 
-// isRequester reports whether a subject is the requesting user, or one of the user's groups.
+// isRequester reports whether a subject is the requesting user or one of the user's groups.
 func (c *Candidate) isRequester(s Subject) bool {
 	user := c.Request.User
 	switch s.Kind {
@@ -195,7 +193,7 @@ func (c *Candidate) isRequester(s Subject) bool {
 
 func kindOf(c *Candidate) selector.Kind {
 	k := c.Key
-	if k.Group == "" { // as people write the core group
+	if k.Group == "" { // the common form of the core group
 		k.Group = "*"
 	}
 	return selector.Kind{Group: k.Group, Version: k.Version, Kind: k.Kind, Subresource: k.Subresource}
@@ -218,10 +216,10 @@ func joinedBy[T any](separator string, list []T, text func(T) string) string {
 	return strings.Join(out, separator)
 }
 
-// mostEntries bounds the entries that an error lists.
+// mostEntries bounds the entries in an error.
 const mostEntries = 3
 
-// explain says why the block does not hold, of whose filters some have missed.
+// explain returns why the block does not hold, given its unmet filters.
 func (m *Block) explain(c *Candidate, missed []miss) error {
 	switch {
 	case m.all:
@@ -247,11 +245,10 @@ func (m *Block) explain(c *Candidate, missed []miss) error {
 	return errors.New(strings.Join(parts, "; "))
 }
 
-// byRank compares how much of two filters holds before a criterion fails.
+// byRank compares how many criteria of two filters hold before one fails.
 func byRank(a, b miss) int { return a.by - b.by }
 
-// exclusion says what the entry that excludes asks for, or all of them where they
-// decide together.
+// exclusion describes the entry that excludes; all entries if they decide together.
 func (m *Block) exclusion(f *Filter) error {
 	filters := []*Filter{f}
 	if m.all {
@@ -262,12 +259,12 @@ func (m *Block) exclusion(f *Filter) error {
 	}))
 }
 
-// String lists the criteria of a filter with what they want.
+// String lists the criteria of a filter with their values.
 func (f *Filter) String() string {
 	return strings.Join(f.texts(func(int, string) bool { return true }), ", ")
 }
 
-// strings lists the criteria that a filter has and that are wanted, like "kinds: Pod, Deployment".
+// texts lists the filter's wanted criteria, like "kinds: Pod, Deployment".
 func (f *Filter) texts(keep func(by int, wanted string) bool) []string {
 	var out []string
 	for _, by := range described {

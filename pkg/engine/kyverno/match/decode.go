@@ -12,8 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Decode reads a match or exclude block: any, else all, else the flat form
-// of old policies, as Kyverno ranks them.
+// Decode reads a match or exclude block: any, else all, else the old flat form, in Kyverno's order.
 func Decode(n policydecode.Node) *Block {
 	f := n.Fields()
 	elsewhere(f)
@@ -47,15 +46,13 @@ func decodeFilters(list []policydecode.Node, group string) []*Filter {
 	return out
 }
 
-// resourceFields are the fields of resources.
-//
 //nolint:gochecknoglobals // an immutable table
 var resourceFields = []string{
 	"kinds", "name", "names", "namespaces", "annotations", "selector",
 	"namespaceSelector", "operations",
 }
 
-// elsewhere says where fields belong that are often indented wrongly.
+// elsewhere reports fields that are often indented wrongly, with their right place.
 func elsewhere(f *policydecode.Fields) {
 	f.Elsewhere("below resources", resourceFields...)
 	f.Elsewhere("beside match, so indent it less", "match", "exclude", "context", "preconditions", "mutate",
@@ -85,7 +82,7 @@ func decodeFilter(f *policydecode.Fields) *Filter {
 	return out
 }
 
-// checkPatterns reports patterns that are none.
+// checkPatterns reports invalid patterns.
 func checkPatterns(n policydecode.Node, patterns ...string) {
 	for _, p := range patterns {
 		if err := selector.CheckWildcard(p); err != nil {

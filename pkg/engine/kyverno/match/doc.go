@@ -1,3 +1,3 @@
-// Package match decides whether a Kyverno rule is about an object: its match and
-// exclude blocks, and its preconditions with their operators.
+// Package match decides whether a Kyverno rule applies to an object, by its match and exclude blocks and its
+// preconditions.
 package match

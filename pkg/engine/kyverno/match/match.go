@@ -18,8 +18,8 @@ type Block struct {
 	all     bool
 }
 
-// Filter is one entry of a match or exclude block, as its document has it. All of its criteria must hold, and
-// within a criterion that is a list, one item.
+// Filter is an entry of a match or exclude block as written. All of its criteria must hold; of a criterion
+// that is a list, one item.
 type Filter struct {
 	Place                   string // in its block, such as "any[0]"; empty for the flat form
 	Operations              []string
@@ -27,7 +27,7 @@ type Filter struct {
 	Name                    string
 	Names, Namespaces       []string
 	Annotations             map[string]string
-	Labels, NamespaceLabels *selector.Labels // nil for none
+	Labels, NamespaceLabels *selector.Labels // may be nil
 	Subjects                []Subject
 	Roles, ClusterRoles     []string
 }
@@ -35,31 +35,31 @@ type Filter struct {
 // Subject is a user, group or service account that a filter names.
 type Subject struct{ Kind, Namespace, Name string }
 
-// Filters returns the filters of a block that are not empty, and whether all of them have to hold, where
-// otherwise one does. There are none where no object meets the block: an empty one is met by nothing.
+// Filters returns the non-empty filters of a block, and whether all of them must hold, not just one. There
+// are none if no object can match, as for an empty block.
 func (m *Block) Filters() (filters []Filter, all bool) {
 	for _, f := range m.filters {
 		switch {
 		case !f.Empty():
 			filters = append(filters, *f)
-		case m.all: // which nothing meets
+		case m.all: // an empty filter matches nothing
 			return nil, true
 		}
 	}
 	return filters, m.all
 }
 
-// Candidate is an object as a match block sees it, in a simulated request.
+// Candidate is an object in a simulated request, as a match block sees it.
 type Candidate struct {
 	engine.Target
 	Operation engine.Operation
-	Context   context.Context // of the call that the candidate is made for
-	World     *engine.World   // has Namespaces and role bindings
-	Explain   bool            // a NotMatchedError says why
+	Context   context.Context // of the evaluation
+	World     *engine.World   // provides Namespaces and role bindings
+	Explain   bool            // a NotMatchedError has a reason
 }
 
-// NotMatchedError is that a rule does not apply to a candidate.
-type NotMatchedError struct{ Reason error } // nil where the candidate does not ask for it
+// NotMatchedError means that a rule does not apply to a candidate.
+type NotMatchedError struct{ Reason error } // nil unless Candidate.Explain is set
 
 // Error gives the reason.
 func (e *NotMatchedError) Error() string { return fmt.Sprintf("not matched: %v", e.Reason) }
@@ -67,8 +67,7 @@ func (e *NotMatchedError) Error() string { return fmt.Sprintf("not matched: %v",
 // Unwrap returns the reason.
 func (e *NotMatchedError) Unwrap() error { return e.Reason }
 
-// NotMatched returns the error of a candidate to which a rule does not apply; the reason is asked for only
-// where it is wanted.
+// NotMatched returns the error for a rule that does not apply; why is called only if Explain is set.
 func (c *Candidate) NotMatched(why func() error) error {
 	if !c.Explain {
 		return unexplained
@@ -78,14 +77,14 @@ func (c *Candidate) NotMatched(why func() error) error {
 
 var unexplained error = &NotMatchedError{} //nolint:gochecknoglobals // an immutable value, which most objects share
 
-// Match compares a candidate with a match block. The error is a *NotMatchedError where the rule does not
-// apply, and then says most about what the object is, whichever criterion was compared first.
+// Match compares a candidate with a match block. The error is a *NotMatchedError if the rule does not apply;
+// its reason prefers the identity of the object over other criteria.
 func (m *Block) Match(c *Candidate) error {
 	var missed []miss
 	for _, f := range m.filters {
 		by, err := f.failsMatch(c)
 		switch {
-		case err != nil && m.all && len(missed) > 0: // which decides
+		case err != nil && m.all && len(missed) > 0: // one is enough
 		case err != nil:
 			return err
 		case by != allHold && c.Explain:
@@ -102,8 +101,8 @@ func (m *Block) Match(c *Candidate) error {
 	return c.NotMatched(func() error { return m.explain(c, missed) })
 }
 
-// Exclude compares a candidate with an exclude block: `any` excludes by one filter that holds, `all` when
-// each does. An empty filter excludes nothing. The error is a *NotMatchedError where the block excludes.
+// Exclude compares a candidate with an exclude block: `any` excludes if one filter holds, `all` if each does.
+// An empty filter excludes nothing. The error is a *NotMatchedError if the block excludes.
 func (m *Block) Exclude(c *Candidate) error {
 	if m == nil {
 		return nil
@@ -126,8 +125,8 @@ func (m *Block) Exclude(c *Candidate) error {
 	return nil
 }
 
-// failsMatch is fails for a match block: where no user is simulated, its
-// criteria on users do not count, and a filter without any other matches nothing.
+// failsMatch is fails for a match block: without a simulated user, criteria on users do not count, and a
+// filter without others matches nothing.
 func (f *Filter) failsMatch(c *Candidate) (int, error) {
 	withUser := !c.Request.User.Empty()
 	if f.Empty() || !withUser && f.emptyButUser() {
@@ -136,8 +135,8 @@ func (f *Filter) failsMatch(c *Candidate) (int, error) {
 	return f.fails(c, withUser)
 }
 
-// fails returns the place of the first criterion that does not hold, or allHold. The labels of the Namespace
-// are compared last, since they may have to be read, but to explain.
+// fails returns the first criterion that does not hold, or allHold. Labels of the Namespace, which may have
+// to be read, are compared last unless reasons are wanted.
 func (f *Filter) fails(c *Candidate, withUser bool) (int, error) {
 	for by := range criteria {
 		if by >= bySubjects && !withUser || by == byNamespaceSelector && !c.Explain {
@@ -157,11 +156,11 @@ func (f *Filter) fails(c *Candidate, withUser bool) (int, error) {
 	return allHold, nil
 }
 
-// Empty reports whether a match block lacks criteria, so that it matches nothing,
-// where its author may have meant everything.
+// Empty reports whether a match block has no criteria, so that it matches nothing, though its author may have
+// meant everything.
 func (m *Block) Empty() bool { return len(m.selecting()) == 0 }
 
-// Narrows reports whether the block matches objects of a kind in some namespaces only.
+// Narrows reports whether the block matches objects of a kind only in some namespaces.
 func (m *Block) Narrows(kind string) bool {
 	return !m.Empty() && !slices.ContainsFunc(m.filters, func(f *Filter) bool {
 		return len(f.Namespaces) == 0 ||
@@ -169,7 +168,7 @@ func (m *Block) Narrows(kind string) bool {
 	})
 }
 
-// Empty reports whether the filter asks for nothing.
+// Empty reports whether the filter has no criteria.
 func (f *Filter) Empty() bool {
 	return f.emptyButUser() && len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0
 }
@@ -179,12 +178,12 @@ func (f *Filter) emptyButUser() bool {
 		f.Name == "" && f.Labels == nil && f.NamespaceLabels == nil
 }
 
-// name is that of the object; one that is yet to be generated counts by its prefix.
+// name returns the object's name, or the prefix of a name yet to be generated.
 func (c *Candidate) name() string {
 	return cmp.Or(c.Object.GetName(), c.Object.GetGenerateName())
 }
 
-// NamespaceOf is what `namespaces` is compared with: a Namespace counts as its own.
+// NamespaceOf returns the value for `namespaces`: a Namespace is in itself.
 func NamespaceOf(u *unstructured.Unstructured) string {
 	if u.GetKind() == "Namespace" {
 		return u.GetName()
@@ -192,8 +191,8 @@ func NamespaceOf(u *unstructured.Unstructured) string {
 	return u.GetNamespace()
 }
 
-// Excluded reports whether an exclude block, as it is written, holds wherever the match block does, and
-// whether both have the same filter where one decides.
+// Excluded reports whether a written exclude block holds wherever the match block does, and whether both
+// share a filter if one decides.
 func (m *Block) Excluded(x *Block) (all, same bool) {
 	if x == nil {
 		return false, false
@@ -213,8 +212,7 @@ func (m *Block) Excluded(x *Block) (all, same bool) {
 	return all, same
 }
 
-// covers reports whether a filter holds wherever another one does: it has no criterion that the other one has
-// not.
+// covers reports whether a filter holds wherever another does: all of its criteria are also the other's.
 func (f *Filter) covers(other *Filter) bool {
 	if f.emptyButUser() || other.emptyButUser() {
 		return false

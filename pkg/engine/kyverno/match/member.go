@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// member evaluates the In family on one key, or on several. A value of a type that holds no members
-// satisfies neither an operator nor its negation.
+// member evaluates the In family on one or several keys. A value of an unsuitable type satisfies neither an
+// operator nor its negation.
 func (o Operator) member(clock *limit.Clock, key, value any) bool {
 	// before they become strings
 	if _, isMap := key.(map[string]any); isMap || limit.Value([]any{key, value}) != nil {
@@ -37,7 +37,7 @@ func (o Operator) member(clock *limit.Clock, key, value any) bool {
 		o.decide(keys, finderAmong(clock, texts([]any{value}), false))
 }
 
-// memberOfText takes a string for itself, a range, or a list of strings as ConfigMaps hold them.
+// memberOfText reads a string as itself, a range, or a list of strings as in ConfigMaps.
 func (o Operator) memberOfText(clock *limit.Clock, keys []string, several bool, value string) bool {
 	if several && len(keys) == 1 && keys[0] == value || !several && selector.MatchWildcard(value, keys[0]) {
 		return !o.negative()
@@ -58,8 +58,7 @@ func (o Operator) memberOfText(clock *limit.Clock, keys []string, several bool, 
 
 func (o Operator) negative() bool { return o == NotIn || o == AnyNotIn || o == AllNotIn }
 
-// old reports whether the operator is a deprecated one, which knows no ranges and, for
-// lists as keys, no wildcards.
+// old reports whether the operator is deprecated: no ranges and, for list keys, no wildcards.
 func (o Operator) old() bool { return o == In || o == NotIn }
 
 func texts(list []any) []string {
@@ -70,8 +69,8 @@ func texts(list []any) []string {
 	return result
 }
 
-// finderAmong returns a function that looks for a key among members; unless it is exact, either side may be a
-// wildcard pattern of the other.
+// finderAmong returns a function that looks for a key among members; unless exact, either side may be a
+// wildcard pattern for the other.
 func finderAmong(clock *limit.Clock, members []string, exact bool) func(string) bool {
 	return func(key string) bool {
 		return clock.Steps(len(members)) == nil && slices.ContainsFunc(members, func(member string) bool {
@@ -81,7 +80,7 @@ func finderAmong(clock *limit.Clock, members []string, exact bool) func(string) 
 	}
 }
 
-// decide reports whether the keys that are found are those that the operator asks for.
+// decide applies the operator to the found keys.
 func (o Operator) decide(keys []string, found func(string) bool) bool {
 	missing := func(key string) bool { return !found(key) }
 	switch o {
@@ -95,9 +94,8 @@ func (o Operator) decide(keys []string, found func(string) bool) bool {
 	return !slices.ContainsFunc(keys, found) // AllNotIn
 }
 
-// listOf reads a string that is a JSON list of strings; a
-// string that is no JSON is the only member of its list. Other JSON, also a plain
-// number, is not valid.
+// listOf reads a JSON list of strings; a string that is not JSON is a list of itself. Other JSON, even a
+// plain number, is not valid.
 func listOf(text string) (members []string, valid bool) {
 	if !json.Valid([]byte(text)) {
 		return []string{text}, true

@@ -19,8 +19,8 @@ import (
 // Operator compares the key of a condition with its value.
 type Operator string
 
-// The operators that others treat apart. Equal and NotEqual are other names, In, NotIn and the Duration
-// family are deprecated in Kyverno, and all work.
+// The operators with special handling. Equal and NotEqual are aliases; In, NotIn and the Duration family are
+// deprecated in Kyverno. All work.
 const (
 	Equal     Operator = "Equal"
 	Equals    Operator = "Equals"
@@ -34,7 +34,7 @@ const (
 	AllNotIn  Operator = "AllNotIn"
 )
 
-// operators is every operator by its name in lower case.
+// operators maps names in lower case to operators.
 //
 //nolint:gochecknoglobals // an immutable table
 var operators = func() map[string]Operator {
@@ -49,8 +49,8 @@ var operators = func() map[string]Operator {
 	return table
 }()
 
-// ParseOperator finds an operator by its name in any case. (Kyverno too, though
-// its numeric operators then never hold.)
+// ParseOperator finds an operator by its name in any case. (So does Kyverno, but its numeric operators then
+// never hold.)
 func ParseOperator(name string) (Operator, error) {
 	if o, ok := operators[strings.ToLower(name)]; ok {
 		return o, nil
@@ -64,10 +64,9 @@ func ParseOperator(name string) (Operator, error) {
 	return "", fmt.Errorf("unknown operator %q; %s", name, hint)
 }
 
-// Holds reports whether the operator holds between a key and a value, as
-// pkg/engine/variables/operator of Kyverno does; but numbers compare by value whether
-// or not they are integers. A key that is null satisfies no operator, not even the
-// negative ones. Once the time of the clock has passed, which its error says, the answer means nothing.
+// Holds applies the operator to a key and a value, like pkg/engine/variables/operator of Kyverno; but numbers
+// compare by value, integers or not. A null key satisfies no operator, not even a negative one. After the
+// clock's time has passed, which its error says, the result is meaningless.
 func (o Operator) Holds(clock *limit.Clock, key, value any) bool {
 	switch is := string(o); {
 	case key == nil:
@@ -98,9 +97,8 @@ func equals(clock *limit.Clock, key, value any) bool {
 	return jmespath.Equal(clock, key, value)
 }
 
-// equalsText takes strings for durations, then for quantities, then for a wildcard
-// pattern (the value) and a string (the key). A key that is a quantity never
-// matches a pattern.
+// equalsText compares strings as durations, then as quantities, then a wildcard pattern (the value) with a
+// string (the key). A key that is a quantity never matches a pattern.
 func equalsText(key string, value any) bool {
 	if k, v, ok := durations(key, value); ok {
 		return k == v
@@ -113,7 +111,6 @@ func equalsText(key string, value any) bool {
 	return isText && selector.MatchWildcard(text, key)
 }
 
-// holdsFor reports whether an order of key and value is what the operator asks for.
 func (o Operator) holdsFor(order int) bool {
 	switch is := string(o); {
 	case order == 0:
@@ -125,8 +122,7 @@ func (o Operator) holdsFor(order int) bool {
 	}
 }
 
-// order tries durations, then quantities, numbers and versions; what has no
-// order satisfies no operator.
+// order compares durations, then quantities, numbers and versions; unordered values satisfy no operator.
 func (o Operator) order(key, value any) bool {
 	if k, v, ok := durations(key, value); ok {
 		return o.holdsFor(cmp.Compare(k, v))
@@ -143,7 +139,7 @@ func (o Operator) order(key, value any) bool {
 	}
 	if k, ok := anyNumber(key); ok {
 		v, ok := anyNumber(value)
-		if !ok && texts { // a key that is a number is one of seconds where the value is a duration
+		if !ok && texts { // a key that is a number is in seconds if the value is a duration
 			v, ok = seconds(value)
 			k, _ = seconds(k)
 		}
@@ -154,8 +150,8 @@ func (o Operator) order(key, value any) bool {
 	return texts && err == nil && wrong == nil && o.holdsFor(k.Compare(v))
 }
 
-// incomparable reports whether nothing satisfies an operator with a value on one of its sides, because it has
-// no order there.
+// incomparable reports whether nothing can satisfy an operator with this value on one side, for lack of an
+// order.
 func (o Operator) incomparable(value any) bool {
 	text, isText := value.(string)
 	_, isDuration := seconds(value)
@@ -171,7 +167,7 @@ func (o Operator) incomparable(value any) bool {
 	return !isNumber && (!isText || notQuantity != nil && notVersion != nil)
 }
 
-// incomparableHint says what to write in place of a value that is incomparable, after "; ".
+// incomparableHint suggests a replacement for an incomparable value, after "; ".
 func incomparableHint(value any) string {
 	text, _ := value.(string)
 	for _, meant := range []string{
@@ -188,8 +184,7 @@ func incomparableHint(value any) string {
 	return "; use a number, a quantity such as 10Gi, a duration such as 1h30m, or a version such as 1.2.3"
 }
 
-// durations reads both sides as seconds, if at least one of the two is a string that is a duration, "0" not
-// counting as one.
+// durations reads both sides as seconds if at least one is a duration string other than "0".
 func durations(key, value any) (k, v float64, ok bool) {
 	_, keyIsText := key.(string)
 	_, valueIsText := value.(string)
@@ -201,7 +196,7 @@ func durations(key, value any) (k, v float64, ok bool) {
 	return k, v, ok && also
 }
 
-// seconds reads a duration, or a number of whole seconds, which overflows as in Kyverno where it is large.
+// seconds reads a duration or a number of whole seconds, which overflows like Kyverno's if it is large.
 func seconds(side any) (float64, bool) {
 	text, ok := side.(string)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// Bindings say which roles a user has.
+// Bindings selects the objects that bind users to roles.
 func Bindings() []engine.Selection {
 	role := engine.Selection{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
 	cluster := role
@@ -19,12 +19,11 @@ func Bindings() []engine.Selection {
 	return []engine.Selection{role, cluster}
 }
 
-// userRoles are the roles that bindings give to a user: "namespace:name" for
-// Roles, and the names of ClusterRoles.
+// userRoles are a user's roles: "namespace:name" of Roles, and names of ClusterRoles.
 type userRoles struct{ roles, clusterRoles []string }
 
-// rolesOf returns the roles of a user by the bindings in the cluster. Kyverno reads
-// them for each request (pkg/userinfo/roleRef.go); here they are read once in a run.
+// rolesOf returns a user's roles by the bindings in the cluster. Kyverno reads them for each request
+// (pkg/userinfo/roleRef.go); here they are read once per run.
 func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRoles, error) {
 	if w.Reader == nil {
 		return userRoles{}, &jmespath.UnsupportedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}

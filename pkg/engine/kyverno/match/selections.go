@@ -8,11 +8,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// anyKind is what a filter that names no kind matches.
+// anyKind is the kind of a filter that names none.
 var anyKind = selector.Kind{Group: "*", Version: "*", Kind: "*"} //nolint:gochecknoglobals // a constant
 
-// Kinds lists the kinds that a block can match: those of each filter or, where
-// all filters must hold, of the first that names any.
+// Kinds lists the kinds that a block can match: of each filter or, if all must hold, of the first with kinds.
 func (m *Block) Kinds() []selector.Kind {
 	var out []selector.Kind
 	for _, f := range m.filters {
@@ -34,8 +33,8 @@ func (f *Filter) kinds() []selector.Kind {
 	return f.Kinds
 }
 
-// selecting lists the filters whose objects, taken together, are all that the
-// block can match. A filter without criteria matches nothing.
+// selecting lists the filters that together select everything that the block can match. A filter without
+// criteria matches nothing.
 func (m *Block) selecting() []*Filter {
 	never := func(f *Filter) bool { return f.Empty() }
 	switch {
@@ -52,9 +51,8 @@ func (m *Block) selecting() []*Filter {
 	return m.filters[:min(1, len(m.filters))]
 }
 
-// narrow adds the filter's criteria besides kinds, as far as one selection can
-// hold it. An object without a name is matched by its generateName, so that a
-// name only narrows what has one: every live object.
+// narrow adds the filter's criteria besides kinds to a selection, if it can express them. A nameless object
+// matches by its generateName, so a name narrows only live objects.
 func (f *Filter) narrow(s *engine.Selection) {
 	switch {
 	case len(f.Names) == 1:
@@ -66,7 +64,7 @@ func (f *Filter) narrow(s *engine.Selection) {
 		switch {
 		case s.Kind != "Namespace" && !selector.MatchWildcard(s.Kind, "Namespace"):
 			s.Namespace = f.Namespaces[0]
-		case s.Kind == "Namespace" && s.Name == "": // a Namespace counts as its own
+		case s.Kind == "Namespace" && s.Name == "": // a Namespace is in itself
 			s.Name = f.Namespaces[0]
 		}
 	}
@@ -75,15 +73,14 @@ func (f *Filter) narrow(s *engine.Selection) {
 	}
 }
 
-// Selections names the objects that the block can match, those of one namespace
-// only where that is given: by kinds, and by namespace, name and labels where a
-// server can tell them apart.
+// Selections returns the objects that the block can match, in one namespace if it is given: by kinds, and by
+// namespace, name and labels if a server can filter by them.
 func (m *Block) Selections(namespace string) []engine.Selection {
 	objects, _ := engine.SplitRequests(m.selections(namespace))
 	return objects
 }
 
-// Requests names the requests to subresources that the block can match.
+// Requests returns the requests to subresources that the block can match.
 func (m *Block) Requests(namespace string) []engine.Selection {
 	_, requests := engine.SplitRequests(m.selections(namespace))
 	return requests
@@ -107,7 +104,7 @@ func (m *Block) selections(namespace string) []engine.Selection {
 	return out
 }
 
-// OnlySubresources reports whether nothing but requests to subresources can match.
+// OnlySubresources reports whether the block can match only requests to subresources.
 func (m *Block) OnlySubresources() bool {
 	kinds := m.Kinds()
 	return len(kinds) > 0 &&
@@ -115,21 +112,21 @@ func (m *Block) OnlySubresources() bool {
 			func(k selector.Kind) bool { return k.Subresource == "" || k.Subresource == "*" })
 }
 
-// AsksOperation reports whether the operation can decide whether the block holds.
+// AsksOperation reports whether the result can depend on the operation.
 func (m *Block) AsksOperation() bool {
 	return m != nil && slices.ContainsFunc(m.filters, func(f *Filter) bool { return len(f.Operations) > 0 })
 }
 
-// NamesDeletion reports whether the block asks for DELETE by name, without which
-// the webhook is not called for deletions.
+// NamesDeletion reports whether the block names DELETE, without which the webhook is not called for
+// deletions.
 func (m *Block) NamesDeletion() bool {
 	return slices.ContainsFunc(m.filters, func(f *Filter) bool {
 		return slices.Contains(f.Operations, string(engine.OperationDelete))
 	})
 }
 
-// Operations are those that the block is limited to, each once; none where some
-// filter leaves them open, or all of several that must hold do.
+// Operations lists the operations to which the block is limited; none if a filter (or all, if all must hold)
+// leaves them open.
 func (m *Block) Operations() []engine.Operation {
 	var out []engine.Operation
 	for _, f := range m.filters {
@@ -148,15 +145,14 @@ func (m *Block) Operations() []engine.Operation {
 	return out
 }
 
-// AsksRoles reports whether the role bindings of the requesting user count.
+// AsksRoles reports whether the role bindings of the requesting user matter.
 func (m *Block) AsksRoles() bool {
 	return m != nil && slices.ContainsFunc(m.filters,
 		func(f *Filter) bool { return len(f.Roles)+len(f.ClusterRoles) > 0 })
 }
 
-// Where lists what the block asks for besides what its Operations, and its
-// Selections for the same namespace, say: a string for each criterion or, where one
-// of several entries is enough, for each entry.
+// Where lists what the block asks for beyond its Operations and its Selections for the namespace: a string
+// per criterion or, if one of several entries suffices, per entry.
 func (m *Block) Where(namespace string) []string {
 	var out []string
 	selecting := m.selecting()
@@ -173,8 +169,7 @@ func (m *Block) Where(namespace string) []string {
 	return out
 }
 
-// Unless lists what the block excludes: a string for each entry or, where all of them
-// must hold, one.
+// Unless lists what the block excludes: a string per entry or, if all must hold, one.
 func (m *Block) Unless() []string {
 	if m == nil {
 		return nil
@@ -196,7 +191,7 @@ func (m *Block) Unless() []string {
 	return out
 }
 
-// selects reports whether the selections of a filter, for each kind, hold what a criterion of it wants.
+// selects reports whether the filter's selections, for each kind, cover one of its criteria.
 func (f *Filter) selects(by int, wanted, namespace string) bool {
 	return by == byKind || by == bySelector && f.Labels.Exact() != nil ||
 		!slices.ContainsFunc(f.kinds(), func(kind selector.Kind) bool {

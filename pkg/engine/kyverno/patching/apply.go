@@ -10,19 +10,16 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Apply merges the patch into an object, which stays as it is. The lists are those of
-// its kind; without a schema every list is replaced that is not patched through
-// anchors. It returns the very map that it was given where nothing changed, otherwise
-// one that shares with it whatever the patch did not touch. The warnings are about
-// fields that are left out, or written differently from the patch or from what
-// Kyverno 1.19 would write.
+// Apply merges the patch into an object, which is not modified. Lists merge by the rules of its kind; without
+// a schema, all lists are replaced unless patched through anchors. It returns the given map if nothing
+// changed, else a map that shares all unpatched parts with it. The warnings are about fields that are left
+// out, or written differently from the patch or from Kyverno 1.19.
 //
-// Where nothing changed, why holds what kept each part of the patch from being written
-// that the object does not hold already; where something changed, its reasons mean
-// nothing. It may be nil.
+// If nothing changed, why has the reasons: one for each part of the patch that the object does not hold
+// already. If something changed, they mean nothing. It may be nil.
 //
-// The error is a *ConditionError when the patch does not apply to this object, and a
-// another one when patch and object disagree about what a field holds, or that of the clock.
+// The error is a *ConditionError if the patch does not apply to this object, another one if patch and object
+// disagree about the type of a field, or the clock's.
 func (p *StrategicMerge) Apply(c *limit.Clock, live map[string]any, l *Lists,
 	why *engine.Reasons,
 ) (map[string]any, []engine.Warning, error) {
@@ -50,20 +47,19 @@ func (m *merger) apply(p *StrategicMerge, live map[string]any,
 	return object, removed, cmp.Or(m.clock.Steps(0), m.err)
 }
 
-// ConditionError is a condition of the patch that does not hold, so that the patch
-// does not apply to the object.
+// ConditionError is an unmet condition of the patch, so that the patch does not apply.
 type ConditionError struct {
-	Path string // of the field that the condition asks for
+	Path string // of the field
 	Want any    // the pattern
-	Got  any    // nil where the field is missing, or null
-	// Missing is set where there is no such field.
+	Got  any    // nil if the field is missing or null
+	// Missing is set if the field does not exist.
 	Missing bool
-	// Why is where Got does not match a pattern that is a map or a list.
+	// Why is the place where Got does not match a map or list pattern.
 	Why    pattern.Difference
-	global bool // the condition is one of the whole patch
+	global bool // the condition is for the whole patch
 }
 
-// Error names the field, the pattern, and what was found.
+// Error names the field, the pattern and the actual value.
 func (e *ConditionError) Error() string {
 	if e.Missing {
 		return fmt.Sprintf("condition on %s does not hold: there is no such field", e.Path)
@@ -79,10 +75,10 @@ func (e *ConditionError) Error() string {
 	return fmt.Sprintf("condition on %s does not hold: it %sdoes not match %q", e.Path, found, want)
 }
 
-// Brief names the condition without what was found.
+// Brief names the condition without the actual value.
 func (e *ConditionError) Brief() string { return "condition on " + e.Path + " does not hold" }
 
-// kindError is about a path at which patch and object hold different kinds of values.
+// kindError returns the error of a path where patch and object hold different types.
 func kindError(path string, patch, got kind) error {
 	return fmt.Errorf("%s: the patch holds a %s where the object holds a %s", path, patch, got)
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// check returns the first condition of a map that does not hold on what is at a
-// place now, nil where all do. A condition inside a list decides only over its
-// element, unless it is global.
+// check returns the first unmet condition of a map at a place; nil if all hold. A condition inside a list
+// decides only about its element, unless it is global.
 func (m *merger) check(patch *node, live any, at *place) *ConditionError {
 	if !patch.asks {
 		return nil
@@ -47,7 +46,7 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *Cond
 	if present && (c.patches || pattern.Match(m.clock, asText(c.value), asText(got), &why)) {
 		return nil
 	}
-	if why.Path == "" { // as they are, not as text
+	if why.Path == "" { // the values themselves, not as strings
 		why.Want, why.Got = c.value, got
 	}
 	return &ConditionError{
@@ -56,8 +55,8 @@ func (m *merger) checkCondition(c *node, object map[string]any, at *place) *Cond
 	}
 }
 
-// checkList fails where global conditions stand in an element of a patch and no
-// live element meets them; a list without elements meets nothing.
+// checkList fails if an element of a patch has global conditions that no live element meets; an empty list
+// meets nothing.
 func (m *merger) checkList(patch *node, live any, at *place) *ConditionError {
 	list, _ := live.([]any)
 	for _, element := range patch.elements {
@@ -90,13 +89,12 @@ func (m *merger) checkList(patch *node, live any, at *place) *ConditionError {
 	return nil
 }
 
-// targets are the live elements that an element of a patch with anchors is held
-// against: all, or those that carry the merge keys by which it names one.
-// Kyverno 1.19 overwrites the name in such an element, and so holds it against
-// every live element.
+// targets are the candidate live elements for a patch element with anchors: all, or those with the merge keys
+// by which it names one. Kyverno 1.19 overwrites the name in such an element, and so compares it with every
+// live element.
 type targets struct {
 	indices []int
-	names   []string // the merge keys by which the element names them
+	names   []string // the merge keys by which the patch element names them
 }
 
 func selectTargets(element *node, live []any, keys []string) targets {
@@ -109,10 +107,9 @@ func selectTargets(element *node, live []any, keys []string) targets {
 	return t
 }
 
-// namedBy returns the merge keys by which an element of a patch with anchors names
-// a live one. A name always does, if the list has names. Another key does so only
-// where no condition of the element's own selects; else it is a value to write,
-// as in `{(name): http, containerPort: 8080}`.
+// namedBy returns the merge keys by which a patch element with anchors names a live one: a name, if the list
+// has names; another key only if no condition of the element selects, else it is a value to write, as in
+// `{(name): http, containerPort: 8080}`.
 func namedBy(element *node, live []any, keys []string) []string {
 	if len(keys) == 0 && slices.ContainsFunc(live, hasName) {
 		keys = []string{"name"}

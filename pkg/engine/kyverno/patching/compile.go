@@ -20,35 +20,35 @@ const (
 // StrategicMerge is a compiled patch: immutable and safe for concurrent use.
 type StrategicMerge struct{ root node }
 
-// node is a value of a patch. The fields below kind depend on it.
+// node is a value of a patch. The fields below kind depend on its kind.
 type node struct {
-	value  any    // as it is written
-	key    string // of the field that it is the value of, as it is written; empty in a list
+	value  any    // as written
+	key    string // the field's key as written; empty in a list
 	name   string // the key without its anchor
 	anchor pattern.Anchor
 	kind   kind
 
-	// What holds for the node and everything below it.
+	// These hold for the node and everything below it.
 	anchored bool // has an anchor
 	asks     bool // has a condition
 	global   bool // has a <()
 	adds     bool // has a +()
 
-	// Of a map. Conditions whose value is not a patch are not among its fields.
-	source     map[string]any // as it is written
-	directive  string         // the value of $patch; of a list, that of an element with nothing else
+	// Of a map. Conditions whose value is not a patch are not in fields.
+	source     map[string]any // as written
+	directive  string         // the value of $patch; for a list, of an element with nothing else
 	fields     []*node        // by key
-	conditions []*node        // in the order in which they are checked: global ones first
+	conditions []*node        // in checking order: global ones first
 
-	elements []*node // of a list, without those that are directives
+	elements []*node // of a list, without directives
 	index    int     // of an element
 
-	// patches is set for a condition whose field only has to be there, since its value is a patch.
+	// patches is set for a condition whose field only has to exist, since its value is a patch.
 	patches bool
 }
 
-// CompileStrategicMerge reads a patch. The error is about an anchor or a directive, or the
-// patch nests deeper than limit.Depth.
+// CompileStrategicMerge compiles a patch. The error is about an anchor or a directive, or about nesting
+// deeper than limit.Depth.
 func CompileStrategicMerge(patch map[string]any) (*StrategicMerge, error) {
 	p := &StrategicMerge{root: node{value: patch}}
 	if err := p.root.compile(&place{}, 0); err != nil {
@@ -82,7 +82,7 @@ func (n *node) compileMap(at *place, depth int) error {
 	}
 	rank := func(n node) string {
 		if n.anchor == pattern.Global {
-			return "" // before all others
+			return "" // first
 		}
 		return n.key
 	}
@@ -98,12 +98,10 @@ func (n *node) compileMap(at *place, depth int) error {
 	return nil
 }
 
-// compileField reads a field of a map, and makes it one of its fields, its conditions,
-// or both.
+// compileField compiles a field of a map into its fields, its conditions, or both.
 //
-// A () or a <() compares scalars as text, as in Kyverno's mutate rules: 3 and "3" are the same. An anchor
-// that has no meaning where it stands is an error: leaving it out could widen the patch to objects that it
-// was to protect.
+// () and <() compare scalars as strings, as in Kyverno's mutate rules: 3 and "3" are the same. A meaningless
+// anchor is an error: without it, the patch could apply to objects that it was to protect.
 func (n *node) compileField(field *node, at *place, depth int) error {
 	n.anchored = n.anchored || field.anchor != pattern.None
 	n.adds = n.adds || field.anchor == pattern.Add
@@ -160,8 +158,8 @@ func isDirectiveKey(key string) bool {
 		strings.HasPrefix(key, "$deleteFromPrimitiveList/")
 }
 
-// checkDirective returns what is wrong with a directive of the map at a place. Kyverno would write one that
-// it does not know into the object as a field.
+// checkDirective validates a directive of a map. Kyverno would write an unknown one into the object as a
+// field.
 func checkDirective(field *node, at *place) error {
 	switch {
 	case field.key != directiveKey:
@@ -173,9 +171,8 @@ func checkDirective(field *node, at *place) error {
 	return fmt.Errorf("%s: %s is %v; it must be delete, replace or merge", at, directiveKey, field.value)
 }
 
-// isPatch reports whether the value of a condition is a patch rather than a
-// pattern: a map with an add anchor of its own. Such a condition only asks that
-// the field be there, and then its value is written like any other.
+// isPatch reports whether the value of a condition is a patch, not a pattern: a map with an add anchor of its
+// own. Such a condition only asks for the field to exist; its value is written like any other.
 func isPatch(condition any) bool {
 	m, ok := condition.(map[string]any)
 	if !ok {
@@ -189,8 +186,7 @@ func isPatch(condition any) bool {
 	return false
 }
 
-// isDirective reports whether the node is an element of a list that holds nothing
-// but a $patch, which speaks for the whole list.
+// isDirective reports whether the node is a list element with only a $patch, which applies to the whole list.
 func (n *node) isDirective() bool { return n.kind == isMap && n.directive != "" && len(n.source) == 1 }
 
 func (n *node) isDeletion() bool { return n.kind == isMap && n.directive == directiveDelete }
@@ -209,14 +205,13 @@ func (n *node) deletesFields() bool {
 	})
 }
 
-// hasAnchored reports whether a map asks for the key through an anchor as well, so
-// that the anchor decides.
+// hasAnchored reports whether a map also has the key with an anchor, which then decides.
 func (n *node) hasAnchored(name string) bool {
 	anchored := func(f *node) bool { return f.anchor != pattern.None && f.name == name }
 	return slices.ContainsFunc(n.fields, anchored) || slices.ContainsFunc(n.conditions, anchored)
 }
 
-// without returns a map without plain fields of these names.
+// without returns a map without the named plain fields.
 func (n *node) without(names []string) *node {
 	drop := func(f *node) bool { return f.anchor == pattern.None && slices.Contains(names, f.name) }
 	if !slices.ContainsFunc(n.fields, drop) {
@@ -227,7 +222,7 @@ func (n *node) without(names []string) *node {
 	return &out
 }
 
-// kind is what a value is to a merge, as messages call it.
+// kind is the type of a value in a merge, as in messages.
 type kind string
 
 const (
@@ -250,7 +245,7 @@ func kindOf(v any) kind {
 	}
 }
 
-// asText returns the text of a scalar, and any other value itself.
+// asText returns a scalar as a string, and other values unchanged.
 func asText(v any) any {
 	if s, ok := pattern.Text(v); ok {
 		return s

@@ -7,9 +7,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// InEngine returns what Kyverno 1.19 makes of an object, which stays as it is, where that is known to differ
-// from what Apply makes of it only by its +() in the elements of lists, and whether it is known. The error is
-// one of Apply.
+// InEngine returns Kyverno 1.19's result for an object, which is not modified, if it is known to differ from
+// Apply's only by +() in the elements of lists, and whether it is known. Errors are as for Apply.
 func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any,
 	l *Lists,
 ) (map[string]any, bool, error) {
@@ -18,14 +17,13 @@ func (p *StrategicMerge) InEngine(c *limit.Clock, live map[string]any,
 	return object, err == nil && !removed && !m.unlike, err
 }
 
-// found says of the +() fields of an element of a patch whether the object has them.
+// found records whether the object has the +() fields of a patch element.
 //
-// Kyverno 1.19 looks once for all elements of a list: handleAddIfNotPresentAnchor in
-// pkg/engine/mutate/patch edits the one copy of the patch's element that processListOfMaps
-// holds against each live one in turn.
+// Kyverno 1.19 looks once for all elements of a list: handleAddIfNotPresentAnchor in pkg/engine/mutate/patch
+// edits the one copy of the patch element that processListOfMaps compares with each live one.
 type found map[*node]bool
 
-// present reports whether a +() field is there already, and so is not written.
+// present reports whether a +() field exists, and so is not written.
 func (m *merger) present(f *node, live map[string]any) bool {
 	if there, once := m.found[f]; once {
 		return there
@@ -34,8 +32,8 @@ func (m *merger) present(f *node, live map[string]any) bool {
 	return there
 }
 
-// findOnce returns what Kyverno 1.19 finds for the +() fields of an element of a patch. Merging
-// goes by it where it is to merge as Kyverno does.
+// findOnce returns Kyverno 1.19's findings for the +() fields of a patch element, used to merge as Kyverno
+// does.
 func (m *merger) findOnce(e *node, live []any, at *place) found {
 	if !e.adds || m.trial {
 		return nil
@@ -43,7 +41,7 @@ func (m *merger) findOnce(e *node, live []any, at *place) found {
 	out := found{}
 	for i, element := range live {
 		if !m.steps(1+len(e.fields)) || m.find(out, e, element, at.element(i)) {
-			break // the first element that meets the conditions is the last one in which anything is looked for
+			break // nothing is looked for after the first element that meets the conditions
 		}
 	}
 	if m.inEngine {
@@ -52,9 +50,8 @@ func (m *merger) findOnce(e *node, live []any, at *place) found {
 	return out
 }
 
-// find looks for the +() fields of a map that were not looked for yet, and reports whether its
-// conditions hold. It goes as far as Kyverno does: those below conditions that do not hold are
-// looked for in another element.
+// find looks for the remaining +() fields of a map, and reports whether its conditions hold. Like Kyverno, it
+// leaves fields below unmet conditions to another element.
 func (m *merger) find(out found, patch *node, live any, at *place) bool {
 	object, _ := live.(map[string]any)
 	out.look(patch, object)
@@ -62,7 +59,7 @@ func (m *merger) find(out found, patch *node, live any, at *place) bool {
 		if m.checkCondition(c, object, at) != nil {
 			return false
 		}
-		if c.patches { // a patch, whose values are conditions for the elements that follow
+		if c.patches { // a patch, whose values are conditions for the following elements
 			below, _ := object[c.name].(map[string]any)
 			out.look(c, below)
 			m.unlike = true
@@ -89,8 +86,8 @@ func (x found) look(patch *node, live map[string]any) {
 	}
 }
 
-// differs reports whether Kyverno 1.19, by what it found once, patches an element otherwise than
-// by what the element has; met says whether its conditions hold by that.
+// differs reports whether Kyverno 1.19, by its one lookup, patches an element differently than by the
+// element's own fields; met says whether its conditions hold by that lookup.
 func (m *merger) differs(e *node, once found, live any, met bool, at *place) bool {
 	if met {
 		return once.differ(e, live)
@@ -99,7 +96,7 @@ func (m *merger) differs(e *node, once found, live any, met bool, at *place) boo
 	return trial.check(e, live, at) == nil
 }
 
-// differ reports whether a map has other +() fields than were found.
+// differ reports whether a map has other +() fields than found.
 func (x found) differ(patch *node, live any) bool {
 	object, _ := live.(map[string]any)
 	for _, f := range patch.fields {

@@ -18,18 +18,16 @@ import (
 // JSONPatch is a list of operations. The zero value changes nothing.
 type JSONPatch struct {
 	operations []operation
-	old        bool // as Kyverno 1.0 to 1.5 had it
+	old        bool // of Kyverno 1.0 to 1.5
 }
 
-// operation is one operation, ready to be applied.
 type operation struct {
-	op, path string   // as they were written, for messages
-	to, from []string // not nil where there is one
+	op, path string   // as written, for messages
+	to, from []string // nil if missing
 	value    any
 }
 
-// The operations of RFC 6902. Kyverno's admission lets only the first three
-// pass, but its engine knows all of them.
+// The operations of RFC 6902. Kyverno's admission accepts only the first three, but its engine has all.
 const (
 	opAdd     = "add"
 	opReplace = "replace"
@@ -39,10 +37,10 @@ const (
 	opCopy    = "copy"
 )
 
-// OperationError is an operation of a patch that cannot be read or applied.
+// OperationError is an operation that cannot be read or applied.
 type OperationError struct {
 	Index    int    // in the list, from 0
-	Op, Path string // empty where they could not be read
+	Op, Path string // empty if they could not be read
 	Err      error
 }
 
@@ -58,11 +56,11 @@ func (e *OperationError) Error() string {
 // Unwrap returns the reason.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// parserPrefix stands before what a parser says, whose lines are not those of the policy.
+// parserPrefix matches a parser's prefix, whose line numbers are not the policy's.
 var parserPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(line \d+: )?`)
 
-// ParseJSONPatch reads a list of operations, written as YAML or JSON. The error is an
-// *OperationError where it is about one operation, and else about the whole text.
+// ParseJSONPatch parses a list of operations in YAML or JSON. The error is an *OperationError if it is about
+// one operation.
 func ParseJSONPatch(text string) (JSONPatch, error) {
 	var decoded any
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -86,8 +84,7 @@ func ParseJSONPatch(text string) (JSONPatch, error) {
 	return DecodeJSONPatch(list)
 }
 
-// DecodeJSONPatch reads a list of operations that is no longer a string. The error is an
-// *OperationError.
+// DecodeJSONPatch reads a decoded list of operations. The error is an *OperationError.
 func DecodeJSONPatch(list []any) (JSONPatch, error) {
 	p := JSONPatch{operations: make([]operation, 0, len(list))}
 	for i, element := range list {
@@ -100,15 +97,15 @@ func DecodeJSONPatch(list []any) (JSONPatch, error) {
 	return p, nil
 }
 
-// DecodeOldPatches reads mutate.patches of Kyverno 1.0 to 1.5. A path may end with a slash, and a list that
-// is added at an index is inserted element by element. Each operation is tried; a remove that cannot be
-// applied is skipped. The error joins an *OperationError for each that cannot be read.
+// DecodeOldPatches reads mutate.patches of Kyverno 1.0 to 1.5. A path may end with a slash, and a list added
+// at an index is inserted element by element. Each operation is tried; a remove that cannot be applied is
+// skipped. The error joins an *OperationError for each invalid one.
 func DecodeOldPatches(list []any) (JSONPatch, error) {
 	p := JSONPatch{old: true}
 	var errs []error
 	for i, element := range list {
 		fields, _ := element.(map[string]any)
-		// A lone slash is not a path to the whole object, but a mistake.
+		// A lone slash is a mistake, not a path to the whole object.
 		if path, isText := fields["path"].(string); isText && path != "/" {
 			element = diff.With(fields, "path", strings.TrimSuffix(path, "/"))
 		}
@@ -172,8 +169,8 @@ func parseOperation(element any) (o operation, err error) {
 	return o, err
 }
 
-// parsePointer splits a JSON pointer into its unescaped tokens. No object of
-// Kubernetes has an empty key, so that an empty token is always a mistake.
+// parsePointer splits a JSON pointer into unescaped tokens. An empty token is an error: no Kubernetes object
+// has an empty key.
 func parsePointer(path string) ([]string, error) {
 	if path == "" {
 		return []string{}, nil
@@ -181,7 +178,7 @@ func parsePointer(path string) ([]string, error) {
 	if path[0] != '/' {
 		return nil, fmt.Errorf("the path must begin with /: /%s", path)
 	}
-	if n := strings.Count(path, "/"); n > limit.Depth { // since add creates what is missing on its way
+	if n := strings.Count(path, "/"); n > limit.Depth { // add creates missing parents
 		return nil, fmt.Errorf("the path has %d keys, more than the limit of %d", n, limit.Depth)
 	}
 	tokens := strings.Split(path[1:], "/")

@@ -18,12 +18,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Apply applies the operations one after the other, all or none of them. It
-// returns the very map that it was given where nothing changed, and otherwise
-// one that shares with it whatever no operation touched; the document itself is
-// not modified. Where nothing changed, why holds what each operation found, or that
-// they undo each other; it may be nil.
-// The error is an *OperationError or, of old patches, joins one for each operation that fails.
+// Apply applies the operations in order, all or none. It returns the given map, which is not modified, if
+// nothing changed, and else a map that shares all untouched parts with it. If nothing changed, why has each
+// operation's reason, or that they undo each other; it may be nil. The error is an *OperationError or, for
+// old patches, joins one for each operation that fails.
 func (p JSONPatch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons) (map[string]any, error) {
 	current, wrote := doc, false
 	var errs []error
@@ -54,7 +52,7 @@ func (p JSONPatch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons
 	if len(p.operations) == 0 {
 		why.Add("the patch has no operations")
 	}
-	if wrote && len(p.operations) > 1 { // which nobody reads where they do not
+	if wrote && len(p.operations) > 1 { // nobody reads them otherwise
 		why.Add("the operations revert each other")
 	}
 	if len(errs) == 0 && !diff.Same(current, doc) {
@@ -74,8 +72,8 @@ func (o operation) idle() string {
 	return "the object holds this value already"
 }
 
-// apply applies one operation, perhaps of an old patch. The library is given no more than the list, or the
-// field of a map, in which the path ends: encoding whole objects takes longer than all else.
+// apply applies one operation. The library gets only the list or the map field in which the path ends:
+// encoding whole objects would dominate the cost.
 func (o operation) apply(doc map[string]any, old bool) (map[string]any, error) {
 	node, depth := any(doc), 0
 	for o.from == nil && depth+1 < len(o.to) {
@@ -106,14 +104,14 @@ func (o operation) apply(doc map[string]any, old bool) (map[string]any, error) {
 	}
 	raw, err := json.Marshal(part)
 	if err == nil {
-		raw, err = patch.ApplyWithOptions(raw, &jsonpatch.ApplyOptions{ // as Kyverno 1.19 does
+		raw, err = patch.ApplyWithOptions(raw, &jsonpatch.ApplyOptions{ // as in Kyverno 1.19
 			SupportNegativeIndices: true, AllowMissingPathOnRemove: true, EnsurePathExistsOnAdd: true,
 		})
 	}
 	if err != nil {
 		return nil, o.explain(doc, err)
 	}
-	if err := limit.Size(len(raw)); err != nil { // an object that is copied into itself doubles each time
+	if err := limit.Size(len(raw)); err != nil { // copying an object into itself doubles it each time
 		return nil, err
 	}
 	var patched any
@@ -126,7 +124,7 @@ func (o operation) apply(doc map[string]any, old bool) (map[string]any, error) {
 	return put(doc, o.to[:depth], patched).(map[string]any), nil
 }
 
-// isContainer reports whether a path may lead through the value.
+// isContainer reports whether a path can lead through the value.
 func isContainer(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -135,7 +133,7 @@ func isContainer(value any) bool {
 	return false
 }
 
-// put returns the node with another value at a path below it.
+// put returns the node with a new value at a path below it.
 func put(node any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -151,21 +149,21 @@ func put(node any, path []string, value any) any {
 	return list
 }
 
-// encode returns the operation, less the first tokens of its path, for the library: a replace of what is
-// not there adds it, and an old patch adds each element of a list that it adds to a list.
+// encode returns the operation for the library, without the first tokens of its path: a replace of a missing
+// value adds it, and an old patch inserts a list's elements one by one.
 func (o operation) encode(doc map[string]any, depth int, old bool) (jsonpatch.Patch, error) {
 	op, values := o.op, []any{o.value}
 	value, rest := reach(doc, o.to)
 	list, isList := value.([]any)
 	if op == opReplace && len(rest) > 0 {
 		if len(rest) == 1 && isList && rest[0] != "-" && rest[0] != strconv.Itoa(len(list)) {
-			return nil, unreachable(value, rest) // where an add would insert
+			return nil, unreachable(value, rest) // add would insert
 		}
 		op = opAdd
 	}
 	for i, token := range rest {
 		n, _ := strconv.Atoi(token)
-		if op == opAdd && n > len(list)+maxPadding && (isList || i > 0) { // since an add makes lists
+		if op == opAdd && n > len(list)+maxPadding && (isList || i > 0) { // an add creates lists
 			return nil, fmt.Errorf("index %d is far beyond the end of the list, which has %d elements", n, len(list))
 		}
 	}
@@ -177,7 +175,7 @@ func (o operation) encode(doc map[string]any, depth int, old bool) (jsonpatch.Pa
 		if (inList || len(missing) > 0) && (err == nil || last == "-") {
 			values = slices.Clone(items)
 		}
-		if len(values) > 1 && err == nil && i >= 0 { // each is inserted before those that were
+		if len(values) > 1 && err == nil && i >= 0 { // each is inserted before the previous ones
 			slices.Reverse(values)
 		}
 	}
@@ -199,7 +197,7 @@ func (o operation) encode(doc map[string]any, depth int, old bool) (jsonpatch.Pa
 	return out, nil
 }
 
-// pointer writes a path as a JSON pointer.
+// pointer returns a path as a JSON pointer.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
@@ -208,10 +206,10 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// maxPadding bounds the nulls that an index may put into a list.
+// maxPadding bounds the nulls that an index can add to a list.
 const maxPadding = 1000
 
-// explain returns why the library could not apply the operation.
+// explain returns the reason for the library's error.
 func (o operation) explain(doc map[string]any, err error) error {
 	if value, rest := reach(doc, o.from); len(rest) > 0 {
 		return fmt.Errorf("from: %w", unreachable(value, rest))
@@ -225,7 +223,7 @@ func (o operation) explain(doc map[string]any, err error) error {
 	return err
 }
 
-// reach follows a path: to the value at its end or, with the rest of the path, to the last one on the way.
+// reach follows a path to its end, or to the last existing value with the rest of the path.
 func reach(value any, path []string) (any, []string) {
 	for i, token := range path {
 		var child any
@@ -247,7 +245,7 @@ func reach(value any, path []string) (any, []string) {
 	return value, nil
 }
 
-// position returns the place of an element, negative indices counting from the end, and whether there is one.
+// position returns the index of an element, counting negative ones from the end, and whether it exists.
 func position(list []any, token string) (int, bool) {
 	i, err := strconv.Atoi(token)
 	if i < 0 {
@@ -256,7 +254,7 @@ func position(list []any, token string) (int, bool) {
 	return i, err == nil && i >= 0 && i < len(list)
 }
 
-// unreachable says why a path leads no further than to a value.
+// unreachable returns why a path ends at a value.
 func unreachable(value any, rest []string) error {
 	switch v := value.(type) {
 	case map[string]any:

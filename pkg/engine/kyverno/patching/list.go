@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// mergeList merges the lists that patches hold for one field.
+// mergeList merges the patch lists for one field.
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool) {
 	var patch []*node
 	directive := "" // the last one counts
@@ -37,8 +37,7 @@ func (m *merger) mergeList(live []any, values []*node, at *place) (value any, dr
 	return m.mergeElements(live, patch, at)
 }
 
-// mergeScalars replaces a list of scalars, or adds to one that merges as a set
-// (finalizers) what it lacks.
+// mergeScalars replaces a list of scalars, or adds missing items to a set (finalizers).
 func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) any {
 	if !at.listRule().merge {
 		return m.contentList(last.elements, at)
@@ -55,13 +54,12 @@ func (m *merger) mergeScalars(live []any, patch []*node, last *node, at *place) 
 	return slices.Concat(added, live)
 }
 
-// elements sorts the elements of a patch by what they are to do.
+// elements are a patch's elements by purpose.
 type elements struct {
-	hits  map[int][]*node // by the live element that they patch
+	hits  map[int][]*node // by the index of the live element
 	added []any
 }
 
-// mergeElements merges lists of maps.
 func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool) {
 	rule := at.listRule()
 	anchored := slices.ContainsFunc(patch, (*node).isAnchored)
@@ -92,12 +90,11 @@ func (m *merger) mergeElements(live []any, patch []*node, at *place) (any, bool)
 	return merged, live == nil && len(merged) == 0
 }
 
-// anchored finds the live elements that an element with anchors patches.
+// anchored finds the live elements for a patch element with anchors.
 func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	once := m.findOnce(e, live, at)
 	targets := selectTargets(e, live, at.listRule().keys)
-	// which name the live element and so are not written, since a patch does not rename what it found; nor does
-	// Kyverno
+	// they name the live element and are not written: a patch does not rename its target, in Kyverno neither
 	keep := targets.names
 	if e.hasAnchored("name") {
 		keep = append(slices.Clip(keep), "name")
@@ -124,11 +121,10 @@ func (m *merger) anchored(e *node, live []any, sorted *elements, at *place) {
 	}
 }
 
-// mergePlain finds the live element that an element without anchors patches, or makes
-// it a new one.
+// mergePlain finds the live element for a patch element without anchors, or makes it a new one.
 func (m *merger) mergePlain(e *node, live []any, sorted *elements, at *place) {
 	keys := at.listRule().keys
-	if len(keys) == 0 { // beside anchored elements, in a list without keys
+	if len(keys) == 0 { // next to anchored elements, in a list without keys
 		if written := m.contentMap(e, at.element(0)); !e.isDeletion() && !m.contains(live, written) {
 			sorted.added = append(sorted.added, written)
 		}
@@ -161,9 +157,8 @@ func (m *merger) mergePlain(e *node, live []any, sorted *elements, at *place) {
 	}
 }
 
-// find returns the first element with the pattern's merge keys, or -1. A
-// missing protocol is TCP, as it is for the server; where that finds nothing,
-// only the keys that the pattern spells out count, as in kustomize.
+// find returns the first element with the patch's merge keys, or -1. A missing protocol is TCP, as on the
+// server; if nothing matches, only the written keys count, as in kustomize.
 func find(e map[string]any, list []any, keys []string) int {
 	for _, defaulted := range []bool{true, false} {
 		if i := slices.IndexFunc(list,
@@ -174,7 +169,7 @@ func find(e map[string]any, list []any, keys []string) int {
 	return -1
 }
 
-// sameKeys compares the keys that the pattern spells out, or all with what the server makes of missing ones.
+// sameKeys compares the written keys, or all keys with the server's defaults.
 func sameKeys(e map[string]any, element any, keys []string, defaulted bool) bool {
 	live, isMap := element.(map[string]any)
 	return isMap && !slices.ContainsFunc(keys, func(k string) bool {
@@ -193,8 +188,7 @@ func withDefault(m map[string]any, key string) any {
 	return "TCP"
 }
 
-// patchElements writes what was sorted: new elements come first, as in Kyverno,
-// and live ones keep their order.
+// patchElements writes the sorted elements: new ones first, as in Kyverno, while live ones keep their order.
 func (m *merger) patchElements(live []any, sorted elements, at *place) []any {
 	out, changed := append(make([]any, 0, len(sorted.added)+len(live)), sorted.added...), len(sorted.added) > 0
 	for i, element := range live {

@@ -11,25 +11,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// merger writes patches whose conditions hold. Several patches may meet in one
-// list element; they are merged together, so that all of them are judged on the
-// element as it was and the last one to set a field wins.
+// merger writes patches whose conditions hold. Several patches for one list element are merged together, so
+// that all are checked on the original element and the last one to set a field wins.
 type merger struct {
 	clock *limit.Clock
-	err   error // the first part of a patch that holds another kind of value than the object
-	// warnings are what the merge does otherwise than Kyverno 1.19; a trial has none. Unlike is set where
-	// Kyverno does something that this package does not compute.
+	err   error // the first type conflict between patch and object
+	// warnings are deviations from Kyverno 1.19; a trial has none. unlike is set if Kyverno's result is not
+	// computed here.
 	warnings      []engine.Warning
 	trial, unlike bool
-	why           *engine.Reasons // why nothing changes; nil if not wanted
-	// inEngine merges as Kyverno 1.19 does: what its +() found in the elements of a list
-	// is then in found.
+	why           *engine.Reasons // may be nil
+	// inEngine merges like Kyverno 1.19, with its findings for +() in list elements in found.
 	inEngine bool
 	found    found
 }
 
-// mergeMap merges patches into a map, nil where there is none yet. The map that
-// it was given is returned where nothing changed.
+// mergeMap merges patches into a map, which may be nil. It returns the given map if nothing changed.
 func (m *merger) mergeMap(live map[string]any, patches []*node,
 	at *place,
 ) (merged map[string]any, removed bool) {
@@ -63,8 +60,7 @@ func (m *merger) mergeMap(live map[string]any, patches []*node,
 	return merged, false
 }
 
-// directives obeys $patch: what was there before a delete or a replace, in the
-// object or in earlier patches, no longer counts.
+// directives applies $patch: a delete or a replace discards the object's values and earlier patches.
 func (m *merger) directives(live map[string]any, patches []*node,
 	at *place,
 ) (rest []*node, base map[string]any, removed bool) {
@@ -87,8 +83,7 @@ func (m *merger) directives(live map[string]any, patches []*node,
 	return rest, base, removed
 }
 
-// fieldsToWrite gathers what patches write to a map: by field, and for each field
-// in the order of the patches.
+// fieldsToWrite collects the patches of a map by field, each in patch order.
 func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) []*node {
 	fields := make([]*node, 0, 4)
 	for _, patch := range patches {
@@ -104,10 +99,9 @@ func (m *merger) fieldsToWrite(live map[string]any, patches []*node, at *place) 
 	return fields
 }
 
-// mergeValue merges what patches write to one field. An empty map or list in a
-// patch changes nothing. To drop a field that is missing, or null, changes
-// nothing either; but a missing map in which the patch deletes fields becomes an
-// empty one, as in kyaml, which takes over the patch's map and then deletes in it.
+// mergeValue merges the patches of one field. An empty map or list changes nothing, and so does dropping a
+// missing or null field; but a missing map in which the patch deletes fields becomes an empty one, as in
+// kyaml, which takes over the patch's map and then deletes in it.
 func (m *merger) mergeValue(live any, values []*node, at *place) (value any, drop bool) {
 	if slices.ContainsFunc(values, (*node).isEmpty) {
 		m.writesNothing(live, values, at)
@@ -118,7 +112,7 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 	}
 	last := values[len(values)-1].kind
 	for i := len(values) - 1; i >= 0; i-- {
-		if values[i].kind != last { // what was written before is gone
+		if values[i].kind != last { // earlier values are discarded
 			live, values = nil, values[i+1:]
 			break
 		}
@@ -146,10 +140,10 @@ func (m *merger) mergeValue(live any, values []*node, at *place) (value any, dro
 	}
 }
 
-// steps counts steps, and reports whether there is time left; if not, what is made means nothing.
+// steps counts steps, and reports whether there is time left; if not, the result is meaningless.
 func (m *merger) steps(n int) bool { return m.clock.Steps(n) == nil }
 
-// scalar is a scalar as it is written: labels and annotations become strings.
+// scalar returns a scalar to write: labels and annotations become strings.
 func (m *merger) scalar(value any, at *place) any {
 	if _, isText := value.(string); isText || !at.parent.isLabels() {
 		return value
@@ -159,9 +153,8 @@ func (m *merger) scalar(value any, at *place) any {
 	return s
 }
 
-// content is a part of a patch that becomes part of the object as a whole:
-// nulls and directives have nothing to act on, and conditions were judged.
-// Unlike elsewhere in a patch, {} and [] say something here (`emptyDir: {}`).
+// content returns a part of a patch that is new to the object: nulls and directives have no effect, and
+// conditions have been checked. Here {} and [] have a meaning (`emptyDir: {}`).
 func (m *merger) content(patch *node, at *place) any {
 	switch patch.kind {
 	case isMap:
@@ -183,7 +176,7 @@ func (m *merger) contentMap(patch *node, at *place) map[string]any {
 	return out
 }
 
-// contentList joins what has the same merge keys, as a second merge would.
+// contentList joins items with the same merge keys, as a second merge would.
 func (m *merger) contentList(items []*node, at *place) any {
 	if len(items) > 0 && items[0].kind == isMap && len(at.listRule().keys) > 0 {
 		merged, _ := m.mergeElements(nil, items, at)
@@ -201,7 +194,7 @@ func (m *merger) contentList(items []*node, at *place) any {
 	return out
 }
 
-// contains reports whether a list holds a value; not if there is no time left to compare it with each item.
+// contains reports whether a list holds a value; false if time runs out.
 func (m *merger) contains(list []any, v any) bool {
 	return m.steps(len(list)) && slices.ContainsFunc(list, func(e any) bool { return diff.Same(e, v) })
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// What a merge does otherwise than Kyverno 1.19, or than the patch
-// is written. The merge reports what it does; whether that deserves a warning is
-// decided here.
+// Deviations of a merge from Kyverno 1.19, or from the written patch. The merge reports what it does; this
+// file decides about warnings.
 
-// note tells that Kyverno 1.19 does something else.
+// note warns of a deviation from Kyverno 1.19.
 func (m *merger) note(format string, args ...any) {
 	m.unlike = true
 	m.warn(format, args...)
@@ -28,7 +27,7 @@ func (m *merger) warn(format string, args ...any) {
 	}
 }
 
-// noteReplaced notes the loss of live elements of a list without merge keys.
+// noteReplaced notes lost live elements of a list without merge keys.
 func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place) {
 	if m.trial || rule.known {
 		return
@@ -45,7 +44,7 @@ func (m *merger) noteReplaced(live []any, written any, rule listRule, at *place)
 	}
 }
 
-// noteMergedByType notes a list whose keys come from the schema's list type alone.
+// noteMergedByType notes a list whose keys come only from the schema's list type.
 func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) {
 	if m.trial || len(live) == 0 ||
 		slices.EqualFunc(merged, patch, func(e any, p *node) bool { return diff.Same(e, p.value) }) {
@@ -54,7 +53,7 @@ func (m *merger) noteMergedByType(live, merged []any, patch []*node, at *place) 
 	m.note("%s: the list merges by %s, as its schema says; Kyverno 1.19 would replace it as a whole", at, strings.Join(at.listRule().keys, " and "))
 }
 
-// noteSomeKeys notes an element of the patch that lacks merge keys of the live one that it changes.
+// noteSomeKeys notes a patch element without some merge keys of the live one that it changes.
 func (m *merger) noteSomeKeys(e *node, live any, at *place) {
 	element, _ := live.(map[string]any)
 	lacks := slices.DeleteFunc(slices.Clone(at.listRule().keys),
@@ -68,8 +67,7 @@ func (m *merger) noteSomeKeys(e *node, live any, at *place) {
 	}
 }
 
-// noteNamed notes an element with anchors that spells out its name, if it would change
-// an element with another name.
+// noteNamed notes a patch element with anchors and a name that would change an element with another name.
 func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) {
 	if m.trial || len(targets.names) == 0 {
 		return
@@ -89,7 +87,7 @@ func (m *merger) noteNamed(patch *node, live []any, targets targets, at *place) 
 	}
 }
 
-// noteSeveral notes lists in which more than one element of the patch has anchors.
+// noteSeveral notes lists with several anchored patch elements.
 func (m *merger) noteSeveral(patch []*node, sorted elements, at *place) {
 	if m.trial || len(sorted.hits) == 0 {
 		return
@@ -100,8 +98,8 @@ func (m *merger) noteSeveral(patch []*node, sorted elements, at *place) {
 	}
 }
 
-// notePatched notes where Kyverno 1.19 is known not to change an element, or the list
-// around it, as the policy is written.
+// notePatched notes an element that Kyverno 1.19 is known not to change as the policy is written, nor the
+// list around it.
 func (m *merger) notePatched(patches []*node, live map[string]any, at *place) {
 	if m.trial || !slices.ContainsFunc(patches, (*node).isAnchored) {
 		return

@@ -12,11 +12,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Overlay is an overlay whose anchors are those that overlays have: immutable and safe for concurrent use.
+// Overlay is an overlay with valid anchors: immutable and safe for concurrent use.
 type Overlay struct{ root map[string]any }
 
-// CompileOverlay reads an overlay. The error is about an anchor, or a *limit.Error when
-// it nests too deep.
+// CompileOverlay compiles an overlay. The error is about an anchor, or a *limit.Error for deep nesting.
 func CompileOverlay(overlay map[string]any) (*Overlay, error) {
 	return &Overlay{overlay}, checkAnchors(overlay, "", 0)
 }
@@ -55,7 +54,7 @@ type field struct {
 	value  any
 }
 
-// fieldsOf lists the fields by their keys.
+// fieldsOf lists the fields in key order.
 func fieldsOf(m map[string]any) []field {
 	out := make([]field, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -66,18 +65,18 @@ func fieldsOf(m map[string]any) []field {
 	return out
 }
 
-// compares reports whether a field is a condition that only compares; else it may ask only that the key be
-// there.
+// compares reports whether a field is a condition that only compares; others may only ask for the key to
+// exist.
 func (f field) compares() bool {
 	return f.anchor == pattern.Condition && !pattern.Has(f.value, pattern.Add)
 }
 
-// Apply writes the overlay to an object, which stays as it is. The result is the very
-// map that was given where nothing changed; then why, which may be nil, holds what kept
-// each part of the overlay from being written that the object does not hold already.
+// Apply writes the overlay to an object, which is not modified. It returns the given map if nothing changed;
+// then why, which may be nil, has a reason for each part of the overlay that the object does not hold
+// already.
 //
-// The error is a *ConditionError when the overlay does not apply to this
-// object, another one when it cannot be written, and that of the clock.
+// The error is a *ConditionError if the overlay does not apply to this object, another one if it cannot be
+// written, or the clock's.
 func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons) (map[string]any, error) {
 	w := &writer{why: why, clock: c}
 	failed := w.check(o.root, live, "")
@@ -94,16 +93,15 @@ func (o *Overlay) Apply(c *limit.Clock, live map[string]any, why *engine.Reasons
 	return out, nil
 }
 
-// writer writes one overlay. It looks at the clock, since elements of an overlay that are merged into what
-// others have added multiply.
+// writer writes one overlay. It checks the clock, since elements merged into added ones multiply.
 type writer struct {
 	clock *limit.Clock
 	why   *engine.Reasons
-	err   error // a list holds maps in the overlay and something else in the object, or the other way round
+	err   error // a list holds maps in the overlay and other values in the object, or vice versa
 }
 
-// check judges all conditions of an overlay on what is there. It returns the first that does not hold, in the
-// order of keys, those of a map before those further down.
+// check checks all conditions of an overlay on the live value. It returns the first unmet one, in key order,
+// each map before nested ones.
 func (w *writer) check(patch map[string]any, live any, at string) *ConditionError {
 	if w.clock.Step() != nil {
 		return nil
@@ -143,8 +141,7 @@ func (w *writer) checkValue(patch, live any, at string) *ConditionError {
 	return nil
 }
 
-// checkList asks that, where elements of an overlay have conditions, one live
-// element meets those of one of them.
+// checkList requires that a live element meets the conditions of an overlay element, if there are any.
 func (w *writer) checkList(patch, live []any, at string) (failed *ConditionError) {
 	if len(live) == 0 {
 		live = []any{nil}
@@ -163,8 +160,7 @@ func (w *writer) checkList(patch, live []any, at string) (failed *ConditionError
 	return failed
 }
 
-// checkCondition compares scalars as strings: 3 and "3" are the same, as in the
-// anchors of patchStrategicMerge.
+// checkCondition compares scalars as strings: 3 and "3" are the same, as in patchStrategicMerge.
 func (w *writer) checkCondition(f field, object map[string]any, at string) *ConditionError {
 	got, present := object[f.name]
 	if !present {
@@ -174,13 +170,13 @@ func (w *writer) checkCondition(f field, object map[string]any, at string) *Cond
 	if !f.compares() || pattern.Match(w.clock, overlayText(f.value), overlayText(got), &why) {
 		return nil
 	}
-	if why.Path == "" { // as they are, not as strings
+	if why.Path == "" { // the values themselves, not as strings
 		why.Want, why.Got = f.value, got
 	}
 	return &ConditionError{Path: at, Want: f.value, Got: got, Why: why}
 }
 
-// overlayText returns the text of a scalar, and any other value itself.
+// overlayText returns a scalar as a string, and other values unchanged.
 func overlayText(v any) any {
 	if s, ok := pattern.Text(v); ok && v != nil {
 		return s
@@ -188,8 +184,8 @@ func overlayText(v any) any {
 	return v
 }
 
-// merge writes an overlay's value over what is there, of whatever type. A null
-// writes nothing, since overlays do not delete.
+// merge writes an overlay's value over a live one of any type. A null writes nothing, since overlays do not
+// delete.
 func (w *writer) merge(live, patch any, at string) any {
 	if w.clock.Step() != nil {
 		return live
@@ -211,7 +207,7 @@ func (w *writer) merge(live, patch any, at string) any {
 		}
 	default:
 		if live != nil && diff.Equal(live, p, diff.Type{}) {
-			return live // the same number, perhaps of another type
+			return live // the same number, possibly of another type
 		}
 	}
 	return w.content(patch)
@@ -239,8 +235,7 @@ func (w *writer) mergeMap(live, patch map[string]any, at string) map[string]any 
 	return out
 }
 
-// content is an overlay's value where nothing is there yet: without anchors and
-// nulls.
+// content returns an overlay's new value, without anchors and nulls.
 func (w *writer) content(patch any) any {
 	switch p := patch.(type) {
 	case map[string]any:
@@ -257,8 +252,8 @@ func (w *writer) content(patch any) any {
 	return patch
 }
 
-// mergeList writes the elements of an overlay to a list. Each is judged by the elements as they were, and new
-// items come last. A map in the place of a list stands for each element, and is never a new one.
+// mergeList writes the elements of an overlay to a list. Each is compared with the original elements, and new
+// items come last. A map in place of a list applies to each element and is never a new item.
 func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
 	out := slices.Clone(live)
 	var added []any
@@ -270,7 +265,7 @@ func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
 		case len(hits) == 0 && element != nil:
 			w.why.Add("no element of %s matches the overlay", at)
 		}
-		for _, i := range hits { // perhaps patched by an element of the overlay before this one
+		for _, i := range hits { // an earlier overlay element may have patched it
 			out[i] = w.mergeMap(out[i].(map[string]any), element.(map[string]any), fmt.Sprintf("%s[%d]", at, i))
 		}
 	}
@@ -282,8 +277,7 @@ func (w *writer) mergeList(live, patch []any, at string, each bool) []any {
 	return out
 }
 
-// targets returns the live elements that an element of an overlay is merged into, or
-// else whether it is a new item.
+// targets returns the live elements for an element of an overlay, or that it is a new item.
 func (w *writer) targets(live []any, element any, at string, each bool) (hits []int, isNew bool) {
 	patch, isMap := element.(map[string]any)
 	if len(live) > 0 && element != nil && isMap != holdsMaps(live) {
@@ -303,8 +297,8 @@ func (w *writer) targets(live []any, element any, at string, each bool) (hits []
 	return hits, len(hits) == 0 && !selects && (!all || len(live) == 0)
 }
 
-// holds reports whether a live value has all that another one has, or that an overlay would write without its
-// +(). A server adds defaults to an item, which is no other item for that. Null asks for nothing.
+// holds reports whether a live value contains another, or an overlay's content without its +(). So an item
+// with the server's defaults is not a new item. Null asks for nothing.
 func (w *writer) holds(live, content any) bool {
 	if w.clock.Step() != nil {
 		return true // adds nothing more
@@ -325,7 +319,7 @@ func (w *writer) holds(live, content any) bool {
 	return diff.Equal(live, content, diff.Type{})
 }
 
-// holdsMaps reports whether a list is one of maps; an empty one may be.
+// holdsMaps reports whether a list holds only maps; it may be empty.
 func holdsMaps(list []any) bool {
 	return len(list) == 0 ||
 		slices.ContainsFunc(list, func(v any) bool { _, isMap := v.(map[string]any); return isMap })
@@ -342,15 +336,13 @@ func hasScalars(patch map[string]any) bool {
 	})
 }
 
-// onlyConditions reports whether nothing is left of a value to write where nothing
-// is there: it holds conditions, and no field besides them.
+// onlyConditions reports whether a new value holds only conditions, with nothing to write.
 func onlyConditions(value any) bool {
 	m, _ := value.(map[string]any)
 	return len(m) > 0 && !slices.ContainsFunc(fieldsOf(m),
 		func(f field) bool { return f.anchor != pattern.Condition })
 }
 
-// joinPath returns the path of a field.
 func joinPath(at, key string) string {
 	if at == "" {
 		return key

@@ -12,22 +12,22 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// Lists says how the lists of a kind merge. It is for all objects of the kind, and safe for concurrent use.
+// Lists says how the lists of a kind merge. It serves all objects of the kind and is safe for concurrent use.
 type Lists struct {
 	engine.Schema
 	types func() diff.Type
 }
 
-// NewLists returns what a schema says of the lists of a kind. The zero schema says that each is replaced.
+// NewLists returns the merge rules of a kind's schema. With the zero schema, lists are replaced.
 func NewLists(s engine.Schema, of apischema.GroupVersionKind) *Lists {
 	return &Lists{Schema: s, types: sync.OnceValue(func() diff.Type { return diff.NewType(s.Types, of) })}
 }
 
-// Type returns how the server types objects of the kind.
+// Type returns the server's type of the kind.
 func (l *Lists) Type() diff.Type { return l.types() }
 
-// Keys returns the keys by which the list at a path merges, "[]" standing for the elements of a list on
-// the way, and whether it merges at all: one that does not is replaced.
+// Keys returns the merge keys of the list at a path, with "[]" for elements on the way, and whether it
+// merges; else it is replaced.
 func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
 	at := l.root()
 	for _, name := range path {
@@ -43,13 +43,13 @@ func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
 
 func (l *Lists) root() *place { return &place{lists: l} }
 
-// place is where in the object the merge is.
+// place is a place in the object during a merge.
 type place struct {
 	parent *place
 	key    string // of a field
 	index  int    // of a list element, whose key is empty
 	lists  *Lists
-	rule   *listRule // once it was asked for
+	rule   *listRule // nil until it is needed
 }
 
 func (p *place) field(key string) *place {
@@ -60,7 +60,7 @@ func (p *place) element(i int) *place {
 	return &place{parent: p, index: i, lists: p.lists}
 }
 
-// String returns the path as users write it: spec.containers[0].image.
+// String returns the path in the users' notation: spec.containers[0].image.
 func (p *place) String() string {
 	if p == nil {
 		return ""
@@ -78,22 +78,20 @@ func (p *place) String() string {
 	}
 }
 
-// isLabels reports whether the map at this place holds labels or annotations,
-// whose values the server only takes as strings.
+// isLabels reports whether the map at this place holds labels or annotations, whose values must be strings.
 func (p *place) isLabels() bool {
 	return (p.key == "labels" || p.key == "annotations") && p.parent != nil && p.parent.key == "metadata"
 }
 
-// listRule is how the list at a place merges.
+// listRule says how a list merges.
 type listRule struct {
 	merge  bool     // instead of being replaced
-	keys   []string // of a list of maps that merges; empty where none are known
-	known  bool     // the schema knows the field
-	byType bool     // only because of the list type, which Kyverno does not look at
+	keys   []string // of a list of maps; empty if unknown
+	known  bool     // the schema has the field
+	byType bool     // only by the list type, which Kyverno ignores
 }
 
-// listRule looks at the patch strategy first, as Kyverno does, and then at the
-// schema's list type, which Kyverno does not know.
+// listRule uses the patch strategy, as Kyverno does, and else the schema's list type, which Kyverno ignores.
 func (p *place) listRule() listRule {
 	if p.rule == nil {
 		p.rule = p.lookListRule()
@@ -102,7 +100,7 @@ func (p *place) listRule() listRule {
 }
 
 func (p *place) lookListRule() *listRule {
-	var keys []string // of the schema's list type
+	var keys []string // from the schema's list type
 	if atom, _ := p.typ().Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
 		keys = atom.List.Keys
 	}
@@ -126,7 +124,7 @@ func (p *place) lookListRule() *listRule {
 	return rule
 }
 
-// path returns the keys that lead to the place, which are empty for elements of lists.
+// path returns the keys of the place; they are empty for list elements.
 func (p *place) path() []string {
 	if p.parent == nil {
 		return nil
@@ -134,7 +132,7 @@ func (p *place) path() []string {
 	return append(p.parent.path(), p.key)
 }
 
-// typ is how the server types what is at this place.
+// typ returns the server's type at this place.
 func (p *place) typ() diff.Type {
 	switch {
 	case p.parent == nil:

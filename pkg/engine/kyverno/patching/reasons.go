@@ -9,17 +9,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// Why parts of a patch write nothing, for when all of it changes nothing. None of this
-// is worked out unless reasons are wanted.
+// Reasons why parts of a patch write nothing, for patches that change nothing. They are computed only if
+// wanted.
 
-// alreadyThere is about a +() whose field the object has, with another value.
+// alreadyThere is the reason for a +() whose field the object has, with another value.
 func (m *merger) alreadyThere(field *node, value any, at *place) {
 	if m.why != nil && !diff.Equal(value, field.value, diff.Type{}) {
 		m.why.Add("%s is there already (%s): +() only adds", at.field(field.name), engine.BriefValue(value))
 	}
 }
 
-// writesNothing is about the {} or [] of a patch.
+// writesNothing is the reason for a patch's {} or [].
 func (m *merger) writesNothing(live any, values []*node, at *place) {
 	if m.why == nil || live != nil {
 		return
@@ -31,7 +31,7 @@ func (m *merger) writesNothing(live any, values []*node, at *place) {
 	}
 }
 
-// nothingToDelete is about something that is to be removed.
+// nothingToDelete is the reason for a value to remove.
 func (m *merger) nothingToDelete(missing bool, at *place) {
 	switch {
 	case at.parent == nil:
@@ -41,7 +41,7 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 	}
 }
 
-// withoutKeys is about an element without merge keys.
+// withoutKeys is the reason for an element without merge keys.
 func (m *merger) withoutKeys(at *place) {
 	keys := at.listRule().keys
 	m.note("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",
@@ -49,12 +49,12 @@ func (m *merger) withoutKeys(at *place) {
 	m.why.Add("an element of the patch's %s has no %s, and is skipped", at, strings.Join(keys, " or "))
 }
 
-// nothingNamed is about an element that is to be removed.
+// nothingNamed is the reason for an element to remove.
 func (m *merger) nothingNamed(e *node, at *place) {
 	m.why.Add("no element of %s has %s; nothing to remove", at, named(e, at.listRule().keys))
 }
 
-// missed is about an element with anchors that no live element meets.
+// missed is the reason for an anchored element that no live element meets.
 func (m *merger) missed(e *node, live []any, missed []*ConditionError, targets targets, at *place) {
 	switch {
 	case m.why == nil:
@@ -82,7 +82,7 @@ func named(e *node, keys []string) string {
 	return strings.Join(parts, " and ")
 }
 
-// conditionsOf are the conditions of an element itself, as the patch has them.
+// conditionsOf lists an element's own conditions as written.
 func conditionsOf(e *node) string {
 	if len(e.conditions) == 0 {
 		return "the conditions"
@@ -94,7 +94,7 @@ func conditionsOf(e *node) string {
 	return engine.Few(parts)
 }
 
-// text describes what an element has instead of what a condition wants.
+// text describes an element's value where a condition wants another.
 func (e *ConditionError) text(element any, at *place) string {
 	name := fmt.Sprintf("element %d", at.index)
 	if object, ok := element.(map[string]any); ok {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Anchor is what the parentheses around a key ask for.
+// Anchor is the meaning of the parentheses around a key.
 type Anchor byte
 
 // The anchors. None marks a plain key.
 const (
 	None      Anchor = 0
-	Condition Anchor = '(' // (key): go on only if the value matches
+	Condition Anchor = '(' // (key): continue only if the value matches
 	Global    Anchor = '<' // <(key): like Condition, for the whole pattern
-	Add       Anchor = '+' // +(key): write the value unless the key is there
-	Equality  Anchor = '=' // =(key): if the key is there, its value must match
-	Negation  Anchor = 'X' // X(key): the key must not be there
+	Add       Anchor = '+' // +(key): write the value unless the key exists
+	Equality  Anchor = '=' // =(key): if the key exists, its value must match
+	Negation  Anchor = 'X' // X(key): the key must not exist
 	Existence Anchor = '^' // ^(key): some element of the list must match
 )
 
-// ParseKey splits a key of a pattern into its anchor and the plain key. Blanks
-// around the key do not count, as in Kyverno; a plain key is returned as it is.
+// ParseKey splits a key of a pattern into its anchor and the plain key. Blanks around the key are ignored, as
+// in Kyverno; a plain key is returned unchanged.
 func ParseKey(key string) (Anchor, string) {
 	text := strings.TrimSpace(key)
 	if len(text) < 3 || text[len(text)-1] != ')' {
@@ -40,7 +40,7 @@ func ParseKey(key string) (Anchor, string) {
 	}
 }
 
-// String is the anchor as it is written around a key.
+// String returns the anchor as written around a key.
 func (a Anchor) String() string {
 	switch a {
 	case None:
@@ -52,7 +52,7 @@ func (a Anchor) String() string {
 	}
 }
 
-// Has reports whether there is one of some anchors in a pattern, however deep.
+// Has reports whether a pattern has one of the anchors at any depth.
 func Has(pattern any, anchors ...Anchor) bool {
 	switch p := pattern.(type) {
 	case map[string]any:

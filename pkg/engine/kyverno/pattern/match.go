@@ -10,8 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// joinPath returns where a field of a map stands: only the keys of the labels and annotations of metadata may
-// hold wildcards.
+// joinPath returns the path of a field; only keys of metadata's labels and annotations may have wildcards.
 func joinPath(at, field string) string {
 	switch {
 	case field == "metadata":
@@ -22,7 +21,7 @@ func joinPath(at, field string) string {
 	return ""
 }
 
-// match returns the first difference of a value from a pattern; nil where it matches.
+// match returns the first difference of a value from a pattern; nil if it matches.
 func match(c *limit.Clock, pattern, value any, at string) *Difference {
 	list, isList := value.([]any)
 	switch p := pattern.(type) {
@@ -55,16 +54,14 @@ func scalar(pattern, value any) *Difference {
 	return &Difference{Want: pattern, Got: value}
 }
 
-// key is a key of a pattern.
 type key struct {
 	anchor Anchor
-	name   string // as objects have it
+	name   string // in objects
 	want   any
-	rank   int // among the keys of its map
+	rank   int // order among the keys of its map
 }
 
-// keysOf lists the keys in the order in which they are checked: conditions,
-// other anchors, plain keys above anchors, plain keys.
+// keysOf lists the keys in checking order: conditions, other anchors, plain keys above anchors, plain keys.
 func keysOf(pattern map[string]any) []key {
 	keys := make([]key, 0, len(pattern))
 	for _, written := range slices.Sorted(maps.Keys(pattern)) {
@@ -88,7 +85,7 @@ func keysOf(pattern map[string]any) []key {
 	return keys
 }
 
-// match compares what an object has for the key. A failed condition leaves a list element out.
+// match compares the object's value for the key. A failed condition leaves a list element out.
 func (k *key) match(c *limit.Clock, object map[string]any, at string) *Difference {
 	if c.Step() != nil {
 		return &Difference{}
@@ -115,8 +112,7 @@ func (k *key) match(c *limit.Clock, object map[string]any, at string) *Differenc
 	return d
 }
 
-// lookup finds the key; in labels and annotations a key with wildcards stands for
-// the first one that it matches.
+// lookup finds the key; in labels and annotations, a key with wildcards stands for its first match.
 func (k *key) lookup(object map[string]any, at string) (any, bool) {
 	if at == "labels" && selector.HasWildcard(k.name) {
 		for _, actual := range slices.Sorted(maps.Keys(object)) {
@@ -129,7 +125,7 @@ func (k *key) lookup(object map[string]any, at string) (any, bool) {
 	return got, ok
 }
 
-// matchExistence asks for one element of a list for each of the patterns, which must be maps.
+// matchExistence requires a matching list element for each of the patterns, which must be maps.
 func matchExistence(c *limit.Clock, pattern, value any) bool {
 	patterns, ok := pattern.([]any)
 	list, isList := value.([]any)
@@ -140,8 +136,8 @@ func matchExistence(c *limit.Clock, pattern, value any) bool {
 	})
 }
 
-// matchList asks, by the first element of the pattern: every map of a list, except for those whose own
-// conditions fail; lists of lists element by element; every element for the same scalar.
+// matchList decides by the pattern's first element: a map must match every map, except for those with failing
+// conditions; lists of lists match by index; a scalar must match every element.
 func matchList(c *limit.Clock, pattern, list []any) *Difference {
 	switch first := pattern[0].(type) {
 	case map[string]any:
@@ -157,8 +153,8 @@ func matchList(c *limit.Clock, pattern, list []any) *Difference {
 	}
 }
 
-// matchElements fails on the first element that does not match. If all of them
-// are left out, so is the list, and the first one is the difference.
+// matchElements fails on the first element that does not match. If all elements are left out, so is the list,
+// with the first one's difference.
 func matchElements(c *limit.Clock, list []any, match func(i int, element any) *Difference) *Difference {
 	asked, first := len(list) == 0, (*Difference)(nil)
 	for i, element := range list {

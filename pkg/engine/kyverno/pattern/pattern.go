@@ -7,13 +7,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Match reports whether a value matches a pattern: the content of an anchor, or a scalar. Where it does not,
-// Match stores in why the first difference, in the order in which it looks; why may be nil. Nothing matches
-// once the time of the clock has passed, which its error says.
+// Match reports whether a value matches a pattern: the content of an anchor, or a scalar. If not, it stores
+// the first difference in why, which may be nil. Nothing matches after the clock's time has passed, which its
+// error says.
 //
-// Inside of a pattern the anchors (), <(), =(), X() and ^() have the meaning that they have in validate
-// rules; +() has none there, so that a key in it is looked up as it is written and not found. What has no
-// meaning matches nothing.
+// Inside of a pattern the anchors (), <(), =(), X() and ^() work as in validate rules; +() has no meaning
+// there: its key is looked up as written and not found. Meaningless patterns match nothing.
 //
 //   - A map asks for a map; each of its plain keys must match, and `"*"` asks
 //     for a key that is there and not null.
@@ -22,8 +21,8 @@ import (
 //     conditions fail are left out, but one must remain.
 //   - A scalar against a list asks every element.
 //
-// Scalars keep their types. A caller to whom 3 and "3" are the same, as they are
-// to the anchors of mutate rules, passes both as text.
+// Scalars keep their types. A caller to whom 3 and "3" are equal, as in anchors of mutate rules, passes both
+// as strings.
 func Match(c *limit.Clock, pattern, value any, why *Difference) bool {
 	d := match(c, pattern, value, "")
 	if d != nil && why != nil {
@@ -32,21 +31,20 @@ func Match(c *limit.Clock, pattern, value any, why *Difference) bool {
 	return d == nil
 }
 
-// Difference is where a value does not match a pattern.
+// Difference is the place where a value does not match a pattern.
 type Difference struct {
 	Path string // such as "labels.app" or "[0].image"; empty for the value itself
-	// Anchor is Negation where the key must not be there, Existence where no element
-	// of the list matches, and None for any other difference.
+	// Anchor is Negation if the key must not exist, Existence if no list element matches, and None otherwise.
 	Anchor    Anchor
 	Want, Got any
-	// Missing is set where there is no such key.
+	// Missing is set if the key does not exist.
 	Missing bool
-	// leftOut is set for a failed condition, which leaves an element of a list out; any other difference
-	// fails the whole list.
+	// leftOut is set for a failed condition, which leaves a list element out; other differences fail the whole
+	// list.
 	leftOut bool
 }
 
-// Below returns the difference of a value that is itself at a path.
+// Below returns the difference of a value at a path.
 func (d Difference) Below(path string) Difference {
 	switch {
 	case path == "":
@@ -60,7 +58,7 @@ func (d Difference) Below(path string) Difference {
 	return d
 }
 
-// in is Below for a difference that is on its way up.
+// in is Below for a difference on its way up.
 func (d *Difference) in(path string) *Difference {
 	*d = d.Below(path)
 	return d

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// holds reports whether a value that is not a list matches a pattern that is neither a map nor a list.
+// holds reports whether a value other than a list matches a pattern other than a map or list.
 func holds(pattern, value any) bool {
 	switch p := pattern.(type) {
 	case nil:
@@ -27,10 +27,10 @@ func holds(pattern, value any) bool {
 	case string:
 		return holdsText(p, value)
 	}
-	return false // of a type that JSON does not have
+	return false // not a JSON type
 }
 
-// isZero is what a null pattern asks for.
+// isZero implements the null pattern.
 func isZero(value any) bool {
 	switch value {
 	case nil, false, int64(0), 0, 0.0, "":
@@ -39,7 +39,7 @@ func isZero(value any) bool {
 	return false
 }
 
-// parseNumber reads a number like another one, a float or not; a string that is none is null.
+// parseNumber parses a number of the same type as another; nil for other strings.
 func parseNumber(text string, like any) any {
 	if _, isFloat := like.(float64); isFloat {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
@@ -62,11 +62,11 @@ func holdsText(pattern string, value any) bool {
 		func(conjuncts [][]Term) bool { return !slices.ContainsFunc(conjuncts, fails) })
 }
 
-// Term is a string behind an operator: one of >=, <=, >, < and !, or none.
+// Term is a string with an optional operator: >=, <=, >, < or !.
 type Term struct{ Operator, Text string }
 
-// Parse reads the little language of text patterns, in which `|` binds weaker than `&`: of the alternatives
-// one must hold, of the conjuncts of an alternative all, and of the terms of a conjunct one.
+// Parse parses the language of string patterns, in which `&` binds tighter than `|`: one alternative must
+// hold, with all of its conjuncts, each by one of its terms.
 func Parse(pattern string) [][][]Term {
 	var alternatives [][][]Term
 	for alternative := range strings.SplitSeq(pattern, "|") {
@@ -79,8 +79,8 @@ func Parse(pattern string) [][][]Term {
 	return alternatives
 }
 
-// parseTerms reads a range, or a string behind an operator. A single character is always
-// text, so that "!" and ">" can be matched.
+// parseTerms parses a range, or a string with an operator. A single character is a plain string, so that "!"
+// and ">" can be matched.
 func parseTerms(text string) (conjuncts [][]Term) {
 	low, high, outside, isRange := ParseRange(text)
 	switch {
@@ -96,7 +96,7 @@ func parseTerms(text string) (conjuncts [][]Term) {
 	return [][]Term{{{op, strings.TrimSpace(behind)}}}
 }
 
-// CutOperator returns the operator with which a pattern begins, or "", and what follows it.
+// CutOperator returns the operator at the start of a pattern, or "", and the rest.
 func CutOperator(pattern string) (operator, rest string) {
 	for _, op := range []string{">=", "<=", ">", "<", "!"} {
 		if rest, found := strings.CutPrefix(pattern, op); found {
@@ -106,13 +106,13 @@ func CutOperator(pattern string) (operator, rest string) {
 	return "", pattern
 }
 
-// orders are those of value and text that an operator holds for.
+// orders are the results of a comparison for which an operator holds.
 //
 //nolint:gochecknoglobals // an immutable table
 var orders = map[string][]int{"": {0}, "!": {-1, 1}, ">": {1}, ">=": {0, 1}, "<": {-1}, "<=": {-1, 0}}
 
-// holds tries durations, then quantities, then text; the first that agrees
-// decides, so that `!5` holds for "5.0" as text although the amounts agree.
+// holds compares durations, then quantities, then strings; the first that agrees decides, so `!5` holds for
+// "5.0" as a string although the amounts are equal.
 func (t Term) holds(value any) bool {
 	if amount, ok := numberText(value); ok {
 		want, err := time.ParseDuration(t.Text)
@@ -132,7 +132,7 @@ func (t Term) holds(value any) bool {
 		selector.MatchWildcard(t.Text, shown) == (t.Operator == "")
 }
 
-// numberText is the text that is read as an amount; null counts as zero.
+// numberText returns the string to parse as an amount; null is zero.
 func numberText(value any) (string, bool) {
 	switch v := value.(type) {
 	case nil:
@@ -145,8 +145,7 @@ func numberText(value any) (string, bool) {
 	return Text(value)
 }
 
-// scalarText is the text that wildcards see. Floats look like 1.5E+00 there, as
-// they do in Kyverno.
+// scalarText returns the string for wildcards. Floats look like 1.5E+00, as in Kyverno.
 func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
 	case nil:
@@ -157,7 +156,7 @@ func scalarText(value any) (string, bool) {
 	return Text(value)
 }
 
-// Text is a scalar as YAML shows it without quotes, and false for a map or a list.
+// Text returns a scalar as YAML shows it without quotes, and false for a map or a list.
 func Text(value any) (string, bool) {
 	switch v := value.(type) {
 	case nil:
@@ -178,11 +177,11 @@ func Text(value any) (string, bool) {
 	}
 }
 
-// rangeOfAmounts is `a-b` or `a!-b`.
+// rangeOfAmounts matches `a-b` and `a!-b`.
 var rangeOfAmounts = regexp.MustCompile(`^([-+]?\d+(?:\.\d+)?[A-Za-z]*)(!?)-([-+]?\d+(?:\.\d+)?[A-Za-z]*)$`)
 
-// ParseRange reads `a-b` (outside is false) and `a!-b` (outside is true), where
-// a and b are numbers that a unit may follow. Blanks are not allowed.
+// ParseRange parses `a-b` (outside is false) and `a!-b` (outside is true); a and b are numbers with an
+// optional unit. Blanks are not allowed.
 func ParseRange(term string) (low, high string, outside, ok bool) {
 	if !strings.Contains(term, "-") {
 		return "", "", false, false

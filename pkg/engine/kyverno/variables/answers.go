@@ -8,10 +8,10 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// answer stands for a server's answer to a request.
+// answer replaces a server's answer to a request.
 type answer struct {
-	method string // empty for every one
-	target string // a path of the API server, or a URL
+	method string // empty for all
+	target string // a path on the API server, or a URL
 	status int64
 	body   any
 }
@@ -47,9 +47,8 @@ func (v *Values) addAnswers(n policydecode.Node) {
 	}
 }
 
-// Answer returns the answer given by the user for a request to a path of the API
-// server or to a URL; an answer for its method comes before one for all methods. The error is the given
-// status where that is not a success.
+// Answer returns the user's answer for a request to a path on the API server or to a URL; an answer for its
+// method precedes one for all methods. The error is the given status if it is not a success.
 func (v *Values) Answer(method, target string) (body any, given bool, err error) {
 	var found *answer
 	for i, a := range v.answers {
@@ -70,10 +69,10 @@ func (v *Values) Answer(method, target string) (body any, given bool, err error)
 	return found.body, true, nil
 }
 
-// entry stands for a GlobalContextEntry.
+// entry replaces a GlobalContextEntry.
 type entry struct {
 	data        any
-	root        *jmespath.Expression // nil for the data as a whole
+	root        *jmespath.Expression // nil for the whole data
 	projections []projection
 }
 
@@ -105,7 +104,7 @@ func (v *Values) addEntries(n policydecode.Node) {
 	}
 }
 
-// DecodeExpression reads an expression; one with an error, which goes to the node's report, is nil.
+// DecodeExpression reads an expression; nil after an error, which goes to the node's report.
 func DecodeExpression(n policydecode.Node) *jmespath.Expression {
 	path, err := jmespath.Compile(n.Text())
 	if err != nil {
@@ -114,7 +113,7 @@ func DecodeExpression(n policydecode.Node) *jmespath.Expression {
 	return path
 }
 
-// Entry returns what the user gives for a GlobalContextEntry or one of its projections
+// Entry returns the user's data for a GlobalContextEntry or one of its projections
 // (cmd/cli/kubectl-kyverno/store/mock.go).
 func (v *Values) Entry(in *jmespath.Interpreter, name, part string) (value any, given bool, err error) {
 	e := v.entries[name]

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
-// reserved begins a variable that every rule has.
+// reserved matches the start of a variable that every rule has.
 const reserved = `(?:request|target|element)\.[\w.]+`
 
 var (
@@ -18,13 +18,12 @@ var (
 	bareVariable = regexp.MustCompile(`^` + reserved + `$`)
 )
 
-// LooksLikeVariable reports whether a string is one that {{ }} is missing around, such as
-// "request.operation".
+// LooksLikeVariable reports whether a string is a variable without {{ }}, such as "request.operation".
 func LooksLikeVariable(text string) bool { return bareVariable.MatchString(text) }
 
-// Inspect looks for mistakes in a string of a policy: it returns the expressions of the variables in it, with
-// "x" for variables in them, but for those that do not compile, and the first variable that is not closed, or
-// that stands in single braces: both are plain text.
+// Inspect looks for mistakes in a string of a policy. It returns the expressions of its variables that
+// compile, with "x" for nested variables, and the first variable that is unclosed or in single braces, both
+// plain text.
 func Inspect(text string) (expressions []*jmespath.Expression, unclosed string) {
 	segments, unclosed, err := segmentsOf(text)
 	if err != nil {
@@ -48,7 +47,7 @@ func expressionsIn(segments []Segment) (out []*jmespath.Expression) {
 	return out
 }
 
-// Contains reports whether something holds of a value or of one below it.
+// Contains reports whether holds is true for a value or any value below it.
 func Contains(doc any, holds func(value any) bool) bool {
 	below := func(value any) bool { return Contains(value, holds) }
 	switch v := doc.(type) {
@@ -74,10 +73,10 @@ func Mentions(doc any, text string) bool {
 	})
 }
 
-// Used reports whether a document holds variables or references.
+// Used reports whether a document has variables or references.
 func Used(doc any) bool { return Mentions(doc, "{{") || Mentions(doc, "$(") }
 
-// Plain returns a string without variables, and engine.Computed for any other.
+// Plain returns a string without variables, else engine.Computed.
 func Plain(text string) string {
 	if Used(text) {
 		return engine.Computed
@@ -85,7 +84,7 @@ func Plain(text string) string {
 	return text
 }
 
-// Resolve replaces the references $(path) of a document, and leaves its variables as they are.
+// Resolve replaces the references $(path) of a document, and keeps its variables.
 func Resolve(doc any, path ...string) (any, error) {
 	p := parser{doc: doc, prefix: path, keeps: true}
 	return p.parse(doc, nil).fixed, p.err

@@ -12,10 +12,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/pattern"
 )
 
-// reference is $(path), or \$(path) which is none.
+// reference matches $(path), and \$(path), which is plain.
 var reference = regexp.MustCompile(`\\?\$\([^ )]+\)`)
 
-// references replaces the references of one string.
 func (p *parser) references(text string, place []string) (string, error) {
 	var failed error
 	replaced := reference.ReplaceAllStringFunc(text, func(match string) string {
@@ -31,9 +30,9 @@ func (p *parser) references(text string, place []string) (string, error) {
 	return replaced, failed
 }
 
-// referenced returns the text that a path leads to, or the reason why there is none.
+// referenced returns the string at a path, or why there is none.
 func (p *parser) referenced(target, place string) (value, reason string) {
-	operator, target := pattern.CutOperator(target) // which stays before the value
+	operator, target := pattern.CutOperator(target) // stays before the value
 	if !path.IsAbs(target) {
 		target = path.Join(place, target)
 	}
@@ -59,7 +58,7 @@ func (p *parser) referenced(target, place string) (value, reason string) {
 	return "", fmt.Sprintf("a text is needed, not %T", found)
 }
 
-// followPath follows a path whose names have no anchors.
+// followPath follows a path of names without anchors.
 func followPath(value any, names []string) (any, bool) {
 	for _, name := range names {
 		switch v := value.(type) {
@@ -82,7 +81,7 @@ func followPath(value any, names []string) (any, bool) {
 	return value, true
 }
 
-// keyOf finds the key that is a name once its anchor is off.
+// keyOf finds the key of a name, without its anchor.
 func keyOf(fields map[string]any, name string) (string, bool) {
 	if _, ok := fields[name]; ok {
 		return name, true

@@ -6,26 +6,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// maxNesting bounds how deep variables may stand in variables.
+// maxNesting bounds the nesting of variables.
 const maxNesting = 32
 
 // Segment is a piece of a string: plain text, or a variable.
 type Segment struct {
 	Text string
-	// Variable is what stands between {{ and }}, in pieces where other variables stand in it; nil
-	// for plain text.
+	// Variable is the content of {{ }}, in pieces if it holds other variables; nil for plain text.
 	Variable []Segment
 }
 
-// Split takes a string apart as rendering it does, without its references. What is opened and never closed is
-// plain text, as are closing braces without opening ones. The error is that of a string whose variables nest
-// too deep.
+// Split splits a string as rendering does, ignoring references. Unclosed variables are plain text, as are
+// closing braces without opening ones. The error is about variables that nest too deep.
 func Split(text string) ([]Segment, error) {
 	segments, _, err := segmentsOf(text)
 	return segments, err
 }
 
-// segmentsOf also returns the text from the first variable on that is not closed.
+// segmentsOf also returns the rest of the string from the first unclosed variable.
 func segmentsOf(text string) (segments []Segment, unclosed string, err error) {
 	s := scanner{text: text, lastClose: strings.LastIndex(text, "}}"), unclosed: len(text)}
 	segments, _ = s.scan(0)
@@ -36,15 +34,15 @@ func segmentsOf(text string) (segments []Segment, unclosed string, err error) {
 type scanner struct {
 	text      string
 	at        int
-	lastClose int // where the last }} is
-	unclosed  int // where the first variable is that is not closed
+	lastClose int // the index of the last }}
+	unclosed  int // the index of the first unclosed variable
 	err       error
 }
 
-// scan reads to the end of the text, or of the variable at this depth.
+// scan reads to the end of the string, or of the variable at this depth.
 func (s *scanner) scan(depth int) (pieces []Segment, closed bool) {
 	var text strings.Builder
-	braces := 0 // the plain braces that are open, those of a JMESPath hash
+	braces := 0 // open plain braces, of a JMESPath hash
 	for s.at < len(s.text) {
 		switch rest := s.text[s.at:]; {
 		case strings.HasPrefix(rest, `\{{`):
@@ -78,7 +76,7 @@ func (s *scanner) scan(depth int) (pieces []Segment, closed bool) {
 	return withText(pieces, &text), false
 }
 
-// variable reads a variable; one that is not closed is the plain text {{, and what follows.
+// variable reads a variable; an unclosed one is the plain text {{ with the rest.
 func (s *scanner) variable(depth int) []Segment {
 	start := s.at
 	s.at += len("{{")
@@ -97,7 +95,7 @@ func (s *scanner) variable(depth int) []Segment {
 	return append([]Segment{{Text: "{{"}}, pieces...)
 }
 
-// withText adds the text that was collected.
+// withText appends the collected text.
 func withText(pieces []Segment, text *strings.Builder) []Segment {
 	if text.Len() == 0 {
 		return pieces
@@ -106,18 +104,18 @@ func withText(pieces []Segment, text *strings.Builder) []Segment {
 	return append(pieces, Segment{Text: text.String()})
 }
 
-// trimmed drops the blanks around an expression, and the minus of {{-, which
-// keeps Kyverno from substituting in what was substituted: never done here.
+// trimmed drops the blanks around an expression, and the minus of {{-, which stops Kyverno from substituting
+// in substituted data: never done here.
 func trimmed(raw string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(raw), "-"))
 }
 
-// Source is what stands between {{ and }}, as it is written.
+// Source returns the content of {{ }} as written.
 func Source(pieces []Segment) string {
 	return join(pieces, func(inner []Segment) string { return "{{" + Source(inner) + "}}" })
 }
 
-// withPlaceholders is an expression with "x" for the variables in it.
+// withPlaceholders returns an expression with "x" for its variables.
 func withPlaceholders(pieces []Segment) string {
 	return trimmed(join(pieces, func([]Segment) string { return "x" }))
 }

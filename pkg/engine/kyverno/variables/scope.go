@@ -9,33 +9,31 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Scope is the JSON context of an evaluation: names with values, and entries
-// that load their value when it is first asked for. It is used by one goroutine
-// at a time, together with all its children.
+// Scope is the JSON context of an evaluation: named values, and entries that load on first use. It serves one
+// goroutine at a time, with all of its children.
 type Scope struct {
 	tree *tree
-	head *binding // the newest; older ones follow
-	// before hides the entries of this order and beyond: a loader sees only the
-	// entries that were defined before its own.
+	head *binding // the newest, linked to older ones
+	// before hides entries of this order and beyond: a loader sees only entries defined before its own.
 	before  int
-	keepers []*keeper              // of what was loaded for the scope, and for those above
-	picked  []*jmespath.Expression // of a scope that a loader was given: what was applied to what was read
+	keepers []*keeper              // loaded for this scope and for its parents
+	picked  []*jmespath.Expression // expressions applied to loaded data, in a loader's scope
 }
 
-// keeper keeps what was loaded for one scope.
+// keeper keeps the values loaded for one scope.
 type keeper struct {
 	loaded map[*binding]outcome
 	size   int // bytes
 }
 
-// tree is what a scope shares with all its children.
+// tree is shared by a scope and all its children.
 type tree struct {
 	interpreter *jmespath.Interpreter
-	secrets     map[string]jmespath.Reading // how much an expression has to read of a name to be confidential
+	secrets     map[string]jmespath.Reading // the reading that makes an expression confidential, by name
 	secretsRead bool
 }
 
-// binding is one name with its value, or an entry. It does not change, so that scopes can share it.
+// binding is a named value or entry. It is immutable, so scopes can share it.
 type binding struct {
 	name  string
 	value any
@@ -44,7 +42,7 @@ type binding struct {
 	prev  *binding
 }
 
-// outcome is what came of loading an entry.
+// outcome is the result of loading an entry.
 type outcome struct {
 	value any
 	err   error
@@ -56,26 +54,25 @@ func NewScope(in *jmespath.Interpreter) *Scope {
 	return s.Child()
 }
 
-// Child returns a scope that sees all that this one holds now. What it sets,
-// defines and loads stays its own.
+// Child returns a scope that sees everything in this one now. Its own values, entries and loaded data stay
+// its own.
 func (s *Scope) Child() *Scope {
 	own := &keeper{loaded: map[*binding]outcome{}}
 	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{own}, s.keepers...)}
 }
 
-// Set gives a name a value, which hides an earlier value or entry of that name.
-// The value is shared, never modified.
+// Set gives a name a value, hiding any earlier value or entry of that name. The value is shared, never
+// modified.
 func (s *Scope) Set(name string, value any) { s.bind(&binding{name: name, value: value}) }
 
-// Load returns the value of an entry. It is given a scope that holds the values of the scope that asks, but
-// of the entries only those defined before this one, also an earlier one of the same name. A
-// *jmespath.NotFoundError with the entry's own name means that there is no such entry after all: queries get
-// a missing key.
+// Load returns the value of an entry. Its scope has the values of the asking scope, but only entries defined
+// before this one, including an earlier one of the same name. A *jmespath.NotFoundError with the entry's own
+// name means that there is no such entry: queries get a missing key.
 type Load func(s *Scope) (any, error)
 
-// Define adds an entry, whose value is loaded when its name is first used. An error is that of every query
-// that uses the name; an entry that is not used is never loaded. A child that is first to use an
-// entry of its parent loads it for itself alone, because it may see values that the parent does not have.
+// Define adds an entry, loaded when its name is first used. A loading error fails every query that uses the
+// name; unused entries are never loaded. A child that is first to use its parent's entry loads it only for
+// itself, since it may see other values.
 func (s *Scope) Define(name string, load Load) { s.bind(&binding{name: name, load: load}) }
 
 func (s *Scope) bind(b *binding) {
@@ -86,12 +83,10 @@ func (s *Scope) bind(b *binding) {
 	s.head = b
 }
 
-// Interpreter evaluates expressions on data beside the scope, with the same clock
-// and the same random values.
+// Interpreter evaluates expressions on data outside of the scope, with the same clock and random values.
 func (s *Scope) Interpreter() *jmespath.Interpreter { return s.tree.interpreter }
 
-// Query evaluates an expression on the scope. A name that the scope does not
-// have is a *jmespath.NotFoundError.
+// Query evaluates an expression on the scope. An unknown name is a *jmespath.NotFoundError.
 func (s *Scope) Query(expr *jmespath.Expression) (any, error) {
 	value, err := expr.Search(s.tree.interpreter, &view{scope: s, expr: expr})
 	for name, from := range s.tree.secrets {
@@ -115,8 +110,7 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 	return nil, false, nil
 }
 
-// resolve returns an entry's value, loaded now unless this scope or one above
-// has it.
+// resolve returns an entry's value, and loads it unless this scope or a parent has it.
 func (s *Scope) resolve(e *binding) (any, error) {
 	for _, keeper := range s.keepers {
 		if known, ok := keeper.loaded[e]; ok {
@@ -142,7 +136,7 @@ func isAbsent(name string, err error) bool {
 	return ok && missing.Key == name
 }
 
-// account adds a loaded value to what this scope and those above hold.
+// account adds the size of a loaded value to this scope and its parents.
 func (s *Scope) account(value any) error {
 	room := limit.ContextSize
 	for _, keeper := range s.keepers {
@@ -163,16 +157,16 @@ func (s *Scope) account(value any) error {
 	return nil
 }
 
-// view shows a scope to one expression.
+// view is a scope as one expression sees it.
 type view struct {
 	scope *Scope
 	expr  *jmespath.Expression
 }
 
-// Field looks a name up.
+// Field looks up a name.
 func (v *view) Field(name string) (value any, found bool, err error) { return v.scope.lookup(name) }
 
-// Fields returns all values, and of the entries those that the expression names.
+// Fields returns all values, and the entries that the expression names.
 func (v *view) Fields() (map[string]any, error) {
 	all := make(map[string]any)
 	for b := v.scope.head; b != nil; b = b.prev {
@@ -190,9 +184,8 @@ func (v *view) Fields() (map[string]any, error) {
 	return all, nil
 }
 
-// HoldSecret makes a name known that stands for a Secret, of which metadata may be read, or for an object
-// with fields that were made of one. An expression that is evaluated from now on is confidential if it reads
-// more.
+// HoldSecret marks a name as a Secret, whose metadata may be read, or as an object with fields from one
+// (tainted). Later expressions are confidential if they read more.
 func (s *Scope) HoldSecret(name string, tainted bool) {
 	from := jmespath.ReadsMore
 	if tainted {
@@ -203,16 +196,16 @@ func (s *Scope) HoldSecret(name string, tainted bool) {
 	}
 }
 
-// Picked notes that a loader has applied an expression to what it has read.
+// Picked notes that a loader applied an expression to its data.
 func (s *Scope) Picked(expr *jmespath.Expression) { s.picked = append(s.picked, expr) }
 
-// LoadedSecret notes that a Secret was read for an entry. What Picked was told decides whether the entry is
-// one, is made of its metadata alone, or of more. The error of an entry may quote what was read.
+// LoadedSecret notes that a Secret was read for an entry. The expressions noted by Picked decide whether the
+// entry is the Secret, only its metadata, or more. The entry's error may quote its data.
 func (s *Scope) LoadedSecret(name string, err error) {
 	isObject, reading := true, jmespath.ReadsNothing
 	for _, expr := range s.picked {
 		if !isObject {
-			break // what is read of that has been counted
+			break // these reads have been counted
 		}
 		var read jmespath.Reading
 		read, isObject = expr.ReadsObject()
@@ -224,6 +217,6 @@ func (s *Scope) LoadedSecret(name string, err error) {
 	}
 }
 
-// Confidential reports whether what was evaluated may depend on more of a Secret than its metadata, or on
-// what was made of one.
+// Confidential reports whether an evaluation may depend on a Secret beyond its metadata, or on data derived
+// from one.
 func (s *Scope) Confidential() bool { return s != nil && s.tree.secretsRead }

@@ -16,28 +16,26 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Template is a JSON value with variables, compiled: immutable and safe for
-// concurrent use. A nil Template is that of a field which is not there, or which has an
-// error: it renders to null.
+// Template is a compiled JSON value with variables: immutable and safe for concurrent use. A nil Template,
+// for a missing or invalid field, renders to null.
 type Template struct {
 	root        part
 	expressions []*jmespath.Expression
 }
 
-// Parse compiles a value, in whose strings and map keys a variable is {{ }} around
-// an expression:
+// Parse compiles a value. In its strings and map keys, a variable is {{ }} around an expression:
 //
 //   - a string that is one variable and nothing else takes on the variable's value,
-//     of whatever type; in other strings values are inserted as text, or as JSON;
+//     of whatever type; in other strings, values are inserted as strings or as JSON;
 //   - variables nest, innermost first: {{ a.{{ b }} }};
 //   - \{{ is a plain {{, and {{- is the same as {{;
-//   - {{@}} is the value of the live object at the place of the text, the live
+//   - {{@}} is the value of the live object at the place of the string, the live
 //     object being `target` where the scope has it, else `request.object`;
 //   - $(path) is replaced by another string of the same document, path being
-//     relative to the text itself, or absolute; \$( is a plain $(.
+//     relative to the string itself, or absolute; \$( is a plain $(.
 //
-// A patch that is itself a string, such as patchesJson6902, is a string like any
-// other: variables are inserted before it is parsed.
+// A patch that is itself a string, such as patchesJson6902, is like any other string: variables are inserted
+// before it is parsed.
 //
 // The document may be part of a larger one, at a path such as "mutate", "patchStrategicMerge". The path shows
 // in errors and in absolute references; {{@}} always counts from the document itself.
@@ -50,8 +48,8 @@ func Parse(doc any, path ...string) (*Template, error) {
 	return &Template{root: root, expressions: p.expressions}, nil
 }
 
-// Decode parses the value at a place in a policy. A missing value is nil, and so is one
-// with an error, which goes to the node's report.
+// Decode compiles the value at a place in a policy; nil if it is missing or, after an error to the node's
+// report, invalid.
 func Decode(n policydecode.Node) *Template {
 	if n.Value == nil {
 		return nil
@@ -64,7 +62,7 @@ func Decode(n policydecode.Node) *Template {
 	return t
 }
 
-// Render substitutes the variables. Results share what holds no variables. Errors are *ResolveError.
+// Render substitutes the variables. Results share the parts without variables. Errors are *ResolveError.
 func (t *Template) Render(s *Scope) (any, error) {
 	if t == nil {
 		return nil, nil
@@ -82,8 +80,7 @@ func (t *Template) Static() bool {
 	return t == nil || t.root.static()
 }
 
-// NotIdempotent returns why rendering on the same data can give another result in
-// another run; empty if it cannot.
+// NotIdempotent returns why the same data can render differently in another run; else it is empty.
 func (t *Template) NotIdempotent() string {
 	if t == nil {
 		return ""
@@ -99,8 +96,8 @@ func (t *Template) NotIdempotent() string {
 
 // part is a piece of a template.
 type part struct {
-	fixed  any                   // of one without variables
-	render func(r *renderer) any // nil if there are none
+	fixed  any                   // the value if there are no variables
+	render func(r *renderer) any // nil without variables
 }
 
 func (p part) static() bool { return p.render == nil }
@@ -117,7 +114,7 @@ type parser struct {
 	doc         any
 	prefix      []string
 	expressions []*jmespath.Expression
-	keeps       bool  // variables stay as they are
+	keeps       bool  // keep variables unchanged
 	err         error // the first one
 }
 
@@ -168,7 +165,7 @@ func (p *parser) object(fields map[string]any, path []string) part {
 			switch name := parts[2*i].value(r).(type) {
 			case string:
 				key = name
-			case nil: // stays as it is, as in Kyverno
+			case nil: // unchanged, as in Kyverno
 			default:
 				r.fail(key, p.pointer(appendPath(path, key)), fmt.Errorf("a key must be a string, not %T", name))
 			}
@@ -178,7 +175,7 @@ func (p *parser) object(fields map[string]any, path []string) part {
 	})
 }
 
-// settle renders at once what has no variables.
+// settle renders parts without variables immediately.
 func settle(parts []part, render func(r *renderer) any) part {
 	if slices.ContainsFunc(parts, func(p part) bool { return !p.static() }) {
 		return part{render: render}
@@ -186,12 +183,12 @@ func settle(parts []part, render func(r *renderer) any) part {
 	return part{fixed: render(nil)}
 }
 
-// appendPath extends a path without touching what shares its front.
+// appendPath extends a path without modifying a shared one.
 func appendPath(path []string, name string) []string {
 	return append(path[:len(path):len(path)], name)
 }
 
-// pointer returns a place as errors name it.
+// pointer returns a path as in errors.
 func (p *parser) pointer(path []string) string {
 	return "/" + strings.Join(slices.Concat(p.prefix, path), "/")
 }
@@ -219,7 +216,7 @@ func (p *parser) parseText(text string, path []string) part {
 	return part{render: func(r *renderer) any { return joined(r) }}
 }
 
-// joinSegments compiles segments that make a string; values that are not strings are inserted as JSON.
+// joinSegments compiles segments into a string; other values are inserted as JSON.
 func (p *parser) joinSegments(segments []Segment, path []string) func(r *renderer) string {
 	variables := make([]func(*renderer) any, len(segments))
 	for i, s := range segments {
@@ -251,7 +248,7 @@ func (p *parser) joinSegments(segments []Segment, path []string) func(r *rendere
 	}
 }
 
-// variable compiles a variable. One with others in it is compiled when they are known.
+// variable compiles a variable. One with nested variables is compiled when rendered.
 func (p *parser) variable(pieces []Segment, path []string) func(r *renderer) any {
 	place := p.pointer(path)
 	if len(pieces) > 1 || pieces[0].Variable != nil {
@@ -294,8 +291,7 @@ func (p *parser) variable(pieces []Segment, path []string) func(r *renderer) any
 	}
 }
 
-// identifiers writes a path of a document as the end of an expression; anchors
-// are taken off, because the object has the plain key.
+// identifiers returns a path as the end of an expression, without anchors, since the object has plain keys.
 func identifiers(path []string) string {
 	var b strings.Builder
 	for _, name := range path {
@@ -304,17 +300,16 @@ func identifiers(path []string) string {
 			continue
 		}
 		_, plain := pattern.ParseKey(name)
-		quoted, _ := json.Marshal(plain) // a string always has JSON
+		quoted, _ := json.Marshal(plain) // a string never fails
 		b.WriteString("." + string(quoted))
 	}
 	return b.String()
 }
 
-// renderer is one rendering.
 type renderer struct {
 	scope   *Scope
-	written int   // bytes of text
-	err     error // the first one; nothing is evaluated after it
+	written int   // bytes of strings
+	err     error // the first one, which stops evaluation
 }
 
 func (r *renderer) fail(expression, path string, err error) {
@@ -334,11 +329,11 @@ func (r *renderer) query(expr *jmespath.Expression, path string) any {
 	return value
 }
 
-// maxQuoted is how much of an expression, and of a path, an error quotes, in bytes.
+// maxQuoted bounds the quote of an expression or a path in an error, in bytes.
 const maxQuoted = 1000
 
-// ResolveError is a variable of a document that has no value. Its words are Kyverno's; errors.As finds a
-// *jmespath.NotFoundError in it where a key is missing.
+// ResolveError is a variable without a value, in Kyverno's words; errors.As finds a *jmespath.NotFoundError
+// in it for a missing key.
 type ResolveError struct {
 	Expression string
 	Path       string // such as "/spec/template/metadata/labels/team"

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// Values are what a user gives for what policies read. They are immutable once
-// decoded; the zero value gives nothing.
+// Values are the user's replacements for policy inputs. They are immutable once decoded; the zero value has
+// none.
 type Values struct {
 	trees    map[subject]valuesTree
 	elements map[subject][]block
@@ -20,17 +20,16 @@ type Values struct {
 	entries  map[string]*entry
 }
 
-// valuesTree holds values by name; a name with dots has been taken apart.
+// valuesTree holds values by name; dotted names are nested.
 type valuesTree = map[string]any
 
-// subject is what values are for: a rule or an object of a policy, or everything.
+// subject is the scope of values: a rule or an object of a policy, or everything.
 type subject struct{ policy, rule, object string }
 
-// block holds the values for the elements of one foreach, by variable.
+// block holds values by variable for the elements of one foreach.
 type block map[string][]any
 
-// Add reads a Values document, which overrides those before it.
-// What is wrong or unknown goes to the node's report.
+// Add reads a Values document, which overrides earlier ones. Errors go to the node's report.
 func (v *Values) Add(n policydecode.Node) {
 	if v.trees == nil {
 		*v = Values{trees: map[subject]valuesTree{}, elements: map[subject][]block{}, entries: map[string]*entry{}}
@@ -71,7 +70,7 @@ func (v *Values) addPolicy(n policydecode.Node) {
 	f.Done()
 }
 
-// decode reads values by dotted name, in the order of the names, and lays them over those before them.
+// decode reads values by dotted name, in name order, and overlays earlier ones.
 func (v *Values) decode(of subject, n policydecode.Node) {
 	tree := v.trees[of]
 	if tree == nil {
@@ -86,8 +85,7 @@ func (v *Values) decode(of subject, n policydecode.Node) {
 	}
 }
 
-// layOver lays values over a tree, in place. It copies every mapping, so that those of the tree belong to it
-// alone.
+// layOver overlays values on a tree, in place. It copies every mapping, so that the tree owns its own.
 func layOver(above, tree valuesTree) {
 	for name, value := range above {
 		mapping, isMap := value.(map[string]any)
@@ -104,8 +102,7 @@ func layOver(above, tree valuesTree) {
 	}
 }
 
-// isName checks that a string is the name of a variable, each part of which is a level of nesting, and
-// reports what is not.
+// isName validates a variable's name, each part of which is a level of nesting, and reports errors.
 func isName(n policydecode.Node, name string) bool {
 	parts := split(name)
 	switch {
@@ -119,7 +116,7 @@ func isName(n policydecode.Node, name string) bool {
 	return false
 }
 
-// nested is a value below the parts of its name.
+// nested returns a value nested below the parts of its name.
 func nested(path []string, value any) valuesTree {
 	for _, part := range slices.Backward(path[1:]) {
 		value = valuesTree{part: value}
@@ -127,8 +124,8 @@ func nested(path []string, value any) valuesTree {
 	return valuesTree{path[0]: value}
 }
 
-// split takes a dotted name apart; a part in double quotes may hold dots
-// (pkg/engine/context/context.go, AddVariable).
+// split splits a dotted name; a part in double quotes may have dots (pkg/engine/context/context.go,
+// AddVariable).
 func split(name string) []string {
 	var parts []string
 	var part strings.Builder
@@ -147,8 +144,8 @@ func split(name string) []string {
 	return append(parts, part.String())
 }
 
-// decodeBlocks reads the values for elements: one mapping for every foreach of
-// the rule, or a list with a mapping for each.
+// decodeBlocks reads the values for elements: one mapping for every foreach of the rule, or a list with one
+// for each.
 func decodeBlocks(n policydecode.Node) []block {
 	blocks := []policydecode.Node{n}
 	if _, several := n.Value.([]any); several {
@@ -173,8 +170,8 @@ func decodeBlocks(n policydecode.Node) []block {
 	return out
 }
 
-// Given returns the values for one rule, by the name that the policy gives it, on one object, by the first
-// parts of their names: those of the rule before those of the object, before the global ones. They must not
+// Given returns the values for one rule, by its name in the policy, on one object, keyed by the first parts
+// of their names. Values of the rule precede those for the object, and these the global ones. They must not
 // be modified.
 func (v *Values) Given(policy, rule, object string) map[string]any {
 	given := v.trees[subject{}]
@@ -186,8 +183,8 @@ func (v *Values) Given(policy, rule, object string) map[string]any {
 	return given
 }
 
-// Element returns the values for one element of a foreach, of which index counts the
-// outermost ones of the rule; nil when there are none.
+// Element returns the values for one element of a foreach, where index counts the outermost foreach entries
+// of the rule; it may be nil.
 func (v *Values) Element(policy, rule string, foreach, element int) map[string]any {
 	blocks := v.elements[subject{policy: policy, rule: rule}]
 	switch {
@@ -208,8 +205,7 @@ func (v *Values) Element(policy, rule string, foreach, element int) map[string]a
 	return out
 }
 
-// GivesElements reports whether the elements of some foreach of a rule have values
-// whose names start with a name.
+// GivesElements reports whether elements of some foreach of a rule have values whose names start with a name.
 func (v *Values) GivesElements(policy, rule, name string) bool {
 	for _, b := range v.elements[subject{policy: policy, rule: rule}] {
 		for dotted := range b {
@@ -221,16 +217,14 @@ func (v *Values) GivesElements(policy, rule, name string) bool {
 	return false
 }
 
-// Operation returns the operation of the request on an object; empty where no value
-// gives one.
+// Operation returns the operation of the request on an object; empty if not given.
 func (v *Values) Operation(policy, object string) string {
 	request, _ := v.Given(policy, "", object)["request"].(valuesTree)
 	operation, _ := request["operation"].(string)
 	return operation
 }
 
-// Over returns the base with the values laid over it: mappings are merged, and
-// of anything else the value counts. Neither is modified.
+// Over overlays a value on a base: mappings are merged, other values replaced. Neither is modified.
 func Over(base, value any) any {
 	below, isMap := base.(map[string]any)
 	above, both := value.(map[string]any)
@@ -247,14 +241,12 @@ func over(below, above valuesTree) valuesTree {
 	return out
 }
 
-// ValuesNamespaces returns the Namespaces that a Values document describes, by name.
-// Add reports what is wrong with the document.
+// ValuesNamespaces returns the Namespaces that a Values document describes, by name. Add reports its errors.
 func ValuesNamespaces(document *unstructured.Unstructured) []*unstructured.Unstructured {
 	return namespaces(policydecode.Node{Report: &policydecode.Report{}, Value: document.Object}.Fields())
 }
 
-// namespaces reads the labels under namespaceSelector, and whole objects under
-// namespaces, which come first.
+// namespaces reads the labels under namespaceSelector, and whole objects under namespaces, which come first.
 func namespaces(f *policydecode.Fields) []*unstructured.Unstructured {
 	found := map[string]valuesTree{}
 	for _, n := range f.At("namespaceSelector").List() {
