@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// APIPath is what a path of an API server names. A path that is not that of a
-// resource, such as /version or /apis/apps, has no Resource.
+// APIPath is a parsed path of an API server. Resource is empty for a path outside of resources, such as
+// /version or /apis/apps.
 type APIPath struct {
 	Clean                     string // without the query, "." and ".."; starts with "/"
 	Group, Version            string
@@ -20,8 +20,8 @@ type APIPath struct {
 	watches, legacy           bool
 }
 
-// ParseAPIPath reads a path as it follows the server's address, perhaps with a query.
-// It refuses a path that names a server, so that no request can go to another one.
+// ParseAPIPath parses the path, with an optional query, that follows a server's address. A path that names a
+// server is an error, so that no request can go to another one.
 func ParseAPIPath(text string) (APIPath, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -107,15 +107,15 @@ func isSet(values []string) bool {
 	return slices.ContainsFunc(values, func(v string) bool { return v != "false" && v != "0" })
 }
 
-// HasSideEffects reports whether a request to the path has an effect even if it is a GET or a
-// dry run: it runs a command in a container, opens a tunnel, issues a token.
+// HasSideEffects reports whether even a GET or a dry run has an effect: it runs a command in a container,
+// opens a tunnel or issues a token.
 func (p APIPath) HasSideEffects() bool {
 	return p.legacy ||
 		slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, p.Subresource)
 }
 
-// IsReview reports whether a POST to the path only asks what a user may do, or who the
-// user is. A TokenReview is not among them: it carries a credential.
+// IsReview reports whether a POST to the path only asks for a user's identity or permissions. A TokenReview
+// does not count: it carries a credential.
 func (p APIPath) IsReview() bool {
 	if p.Name != "" || p.watches {
 		return false

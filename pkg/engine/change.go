@@ -16,37 +16,35 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Change is everything the run did to one object. Before and After are the same
-// object where nothing changed, and nil where the object does not exist (a
-// mutate-existing rule named a target that is not there).
+// Change is everything the run did to one object. Before and After are the same object where nothing changed,
+// and nil where the object does not exist (the missing target of a mutate-existing rule).
 type Change struct {
 	Subject       ObjectKey
 	Before, After *unstructured.Unstructured
-	// Target is what was evaluated, so that it can be evaluated again.
+	// Target is the input of the evaluation, to repeat it.
 	Target Target
-	// Scoped reports whether the object is one that the user chose, so that its
-	// own rules ran, and not only one that a mutate-existing rule reached.
+	// Scoped reports whether the user chose the object, so that its own rules ran. It is false if only a
+	// mutate-existing rule reached it.
 	Scoped bool
-	// Fields is what differs between Before and After as the server reads them, in
-	// path order. It is computed from the steps, never reported by a dialect.
+	// Fields are the differences between Before and After as the server reads them, in path order. They are
+	// computed from the steps, never reported by a dialect.
 	Fields []FieldChange
-	// Steps are in the order in which they happened. A rule that did not match is a
-	// Step only if the run keeps reasons.
+	// Steps are in the order in which they happened. A rule that did not match has a Step only if the run keeps
+	// reasons.
 	Steps []Step
-	// Asked are the rules that were evaluated on the object, which changes may share. One without a step did
-	// not match.
+	// Asked are the rules evaluated on the object; changes may share the slice. A rule without a step did not
+	// match.
 	Asked []RuleRef
-	// Impacts is what the change means beyond its fields, as far as the run had it
-	// reviewed (evaluation.Options.Review).
+	// Impacts are consequences of the change beyond its fields, as far as the run reviewed it
+	// (evaluation.Options.Review).
 	Impacts []Impact
-	// Created is what a creation of the object would do differently, where Before is what is created: its
-	// After has these differences alone, and its Steps are those that make them, all AsCreated. It is nil
-	// where nothing is different, or the operation was chosen. It is shown, and never written.
+	// Created is how a creation of the object, given as Before, would differ: After has only these differences,
+	// and Steps only the steps that make them, all AsCreated. It is nil where nothing differs, or the operation
+	// was chosen. It is shown, and never written.
 	Created *Change
 	// AsCreated reports whether the change is the Created of another one.
 	AsCreated bool
-	// Shown is the change as it may be shown, without what was made of Secrets; nil where
-	// that is the change itself.
+	// Shown is the change without content made from Secrets; nil where nothing is withheld.
 	Shown *Change
 }
 
@@ -77,30 +75,29 @@ func (c *Change) NotMatched() int {
 	return asked.Len()
 }
 
-// Denied reports whether admission would refuse the object as it would be.
+// Denied reports whether admission would refuse the resulting object.
 func (c *Change) Denied() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome == Denied })
 }
 
-// Managed reports whether something else keeps the object as it is, so that it is left alone unless the user
-// asks for it.
+// Managed reports whether something else keeps the object as it is: it is written only if the user asks for
+// it.
 func (c *Change) Managed() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code == ImpactManaged })
 }
 
-// Ignored reports whether a rule that matches the object leaves it alone, because the object or the user says
-// so.
+// Ignored reports whether a matching rule ignores the object, because the object or the user says so.
 func (c *Change) Ignored() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Ignored() })
 }
 
-// Refused reports whether the server would refuse the change, as far as that is known.
+// Refused reports whether the server would refuse the change, as far as known.
 func (c *Change) Refused() bool {
 	return slices.ContainsFunc(c.Impacts, func(i Impact) bool { return i.Code.Refuses() })
 }
 
-// Incomplete reports whether a step failed, was denied or is unsupported, so that
-// the whole effect of the policies on this object is not known; false for nil.
+// Incomplete reports whether a step failed, was denied or is unsupported, so that the full effect of the
+// policies on the object is unknown; false for nil.
 func (c *Change) Incomplete() bool {
 	return c != nil && slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Outcome.Incomplete() })
 }
@@ -108,8 +105,7 @@ func (c *Change) Incomplete() bool {
 // ChangeKind is how a field differs.
 type ChangeKind string
 
-// The kinds of change. A moved element keeps its content and changes its place in
-// an ordered list.
+// The kinds of change. A moved element keeps its content and changes its place in an ordered list.
 const (
 	Added    ChangeKind = "added"
 	Replaced ChangeKind = "replaced"
@@ -121,29 +117,26 @@ const (
 type FieldChange struct {
 	Path fieldpath.Path `json:"-"`
 	Kind ChangeKind     `json:"kind"`
-	// From and To are the values before and after: From is nil when the field was
-	// added, To when it was removed. Those of a moved element are its old and new
-	// index, as int64.
+	// From and To are the values before and after: From is nil for an added field, To for a removed one. A moved
+	// element has its old and new index, as int64.
 	From, To any `json:"-"`
 	// Withheld reports that a value belongs to a Secret and is masked in From and To.
 	Withheld bool `json:"withheld,omitempty"`
-	// Secret reports that a value belongs to a Secret and is there all the same.
+	// Secret reports that a value belongs to a Secret and is shown all the same.
 	Secret bool `json:"secret,omitempty"`
-	// SecretFrom is the place, counted from 1, of the first element of Path that was made of a
-	// Secret; 0 if none was.
+	// SecretFrom is the position, from 1, of the first element of Path made from a Secret; 0 for none.
 	SecretFrom int `json:"secretFrom,omitempty"`
-	// Rule is the rule that wrote the field last; zero where nothing was evaluated.
+	// Rule is the last rule that wrote the field; zero where nothing was evaluated.
 	Rule RuleRef `json:"rule,omitzero"`
 }
 
-// AppliedPatches is the annotation in which the targets of Kyverno's rules carry what was changed, by which
-// rule.
+// AppliedPatches is the annotation that records, on targets of Kyverno's rules, the changes of each rule.
 const AppliedPatches = "policies.kyverno.io/last-applied-patches"
 
 //nolint:gochecknoglobals // never modified
 var recordPath = fieldpath.MakePathOrDie("metadata", "annotations", AppliedPatches)
 
-// Records reports whether the field is AppliedPatches alone, which repeats what the other fields say.
+// Records reports whether the field is the AppliedPatches annotation, which repeats the other fields.
 func (f *FieldChange) Records() bool {
 	n := len(f.Path)
 	if n < 2 || n > len(recordPath) || !f.Path.Equals(recordPath[:n]) {
@@ -153,15 +146,14 @@ func (f *FieldChange) Records() bool {
 	return n == len(recordPath) || f.Kind == Added && len(added) == 1 && added[AppliedPatches] != nil
 }
 
-// addsRecord reports whether the field is the first annotations of an object, with AppliedPatches among
-// others.
+// addsRecord reports whether the field adds an object's first annotations, AppliedPatches among them.
 func (f *FieldChange) addsRecord() bool {
 	added, _ := f.To.(map[string]any)
 	return f.Kind == Added && f.Path.Equals(recordPath[:2]) && len(added) > 1 && added[AppliedPatches] != nil
 }
 
-// HeldBack returns the steps of the rules that were skipped and did nothing else to the object: one for each
-// rule, however many triggers and rounds it had.
+// HeldBack returns one step for each rule that was skipped and did nothing else to the object, however many
+// triggers and rounds it had.
 func (c *Change) HeldBack() []*Step {
 	var out []*Step
 	seen := map[RuleRef]bool{}
@@ -179,7 +171,7 @@ func (c *Change) HeldBack() []*Step {
 	return out
 }
 
-// SplitRecords returns the fields that a reader counts, and those that are Records or have one among them.
+// SplitRecords separates the fields that a reader counts from Records and fields that contain one.
 func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
 	if !slices.ContainsFunc(fields, func(f FieldChange) bool { return f.Records() || f.addsRecord() }) {
 		return fields, nil
@@ -195,8 +187,8 @@ func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
 	return counted, records
 }
 
-// ShownPath returns a path that is, or leads to, the field, or to a part of it, as it may be shown: up to
-// what was made of a Secret, which the names in a value may be as well. Other paths are returned as they are.
+// ShownPath returns a path to the field, or to a part of it, as it may be shown: it ends before the first
+// element made from a Secret, such as a name in the value. Other paths are returned as they are.
 func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
 	from := f.SecretFrom
 	if from == 0 && (f.Secret || f.Withheld) {
@@ -212,8 +204,8 @@ func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
 // String returns the kind and the path in structured-merge-diff's notation.
 func (f FieldChange) String() string { return fmt.Sprintf("%s %s", f.Kind, f.Path) }
 
-// fieldChangeJSON is a FieldChange in files. Place is for people; Elements, in
-// structured-merge-diff's notation, is what is read back.
+// fieldChangeJSON is a FieldChange in files. Place is for people; Elements, in structured-merge-diff's
+// notation, is read back.
 type fieldChangeJSON struct {
 	Place    string   `json:"path"`
 	Elements []string `json:"elements"`
@@ -223,8 +215,8 @@ type fieldChangeJSON struct {
 // fieldChange is a FieldChange without its methods.
 type fieldChange FieldChange
 
-// MarshalJSON writes the path in both notations, and all else but the values: files
-// hold these once, in the states of the object that the field belongs to.
+// MarshalJSON writes the path in both notations and everything but the values: files hold them once, in the
+// states of the object.
 func (f FieldChange) MarshalJSON() ([]byte, error) {
 	elements, err := PathElements(f.Path)
 	if err != nil {
@@ -267,8 +259,7 @@ func PathElements(p fieldpath.Path) ([]string, error) {
 	return out, nil
 }
 
-// ParsePathElements returns the path that PathElements was given. It is an error if
-// there are no elements.
+// ParsePathElements reverses PathElements. An empty list is an error.
 func ParsePathElements(elements []string) (fieldpath.Path, error) {
 	if len(elements) == 0 {
 		return nil, errors.New("no path")
@@ -283,19 +274,18 @@ func ParsePathElements(elements []string) (fieldpath.Path, error) {
 	return out, nil
 }
 
-// PathString is a path as people write it: `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
-// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`, `spec.args[0]`. Two different
-// paths never have the same text, and what cannot be printed in it is escaped: control characters, and those
-// of no width. The path of a whole object is the empty string.
+// PathString formats a path for people: `spec.containers[web].ports[containerPort=80,protocol=TCP]`,
+// `metadata.labels["app.kubernetes.io/name"]`, `metadata.finalizers[=keep]`, `spec.args[0]`. Different paths
+// have different strings; control and zero-width characters are escaped. The path of a whole object is the
+// empty string.
 func PathString(p fieldpath.Path) string { return pathText(p, elementText) }
 
-// PathPattern returns a path as PathString does, with [*] for the elements of lists: it is equal for
-// the same field of several elements.
+// PathPattern is PathString with [*] for the elements of lists: equal for the same field of several elements.
 func PathPattern(p fieldpath.Path) string {
 	return pathText(p, func(fieldpath.PathElement) string { return "*" })
 }
 
-// pathText is a path with its list elements as a function names them.
+// pathText formats a path, with a function for its list elements.
 func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) string {
 	b := make([]byte, 0, 64)
 	for _, e := range p {
@@ -315,7 +305,7 @@ func pathText(p fieldpath.Path, element func(fieldpath.PathElement) string) stri
 }
 
 // isPlainName reports whether a field's name needs no quotes. (All changes are grouped by paths: a regular
-// expression takes some 4 % of a run.)
+// expression would take some 4 % of a run.)
 func isPlainName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -326,11 +316,10 @@ func isPlainName(name string) bool {
 	return name != ""
 }
 
-// plainValue matches a value that needs no quotes in a list element's key: nothing in it can be taken for the
-// syntax around it, nor for a control sequence.
+// plainValue matches a value that needs no quotes in a list element's key: it cannot be taken for syntax or a
+// control sequence.
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
 
-// elementText names the element of a list.
 func elementText(e fieldpath.PathElement) string {
 	switch {
 	case e.Key != nil:
@@ -343,8 +332,7 @@ func elementText(e fieldpath.PathElement) string {
 	return ""
 }
 
-// keyText names a list element. A lone `name` stands for itself, unless it could
-// be taken for an index.
+// keyText formats the key of a list element. A key of only `name` is its value, unless it could be an index.
 func keyText(key value.FieldList) string {
 	if len(key) == 1 && key[0].Name == "name" && key[0].Value.IsString() {
 		name := key[0].Value.AsString()
@@ -359,7 +347,7 @@ func keyText(key value.FieldList) string {
 	return strings.Join(parts, ",")
 }
 
-// valueText quotes strings that would otherwise read as something else.
+// valueText quotes strings that would read as something else.
 func valueText(v value.Value) string {
 	if !v.IsString() {
 		return value.ToString(v)
@@ -372,25 +360,23 @@ func valueText(v value.Value) string {
 	return s
 }
 
-// Impact is one thing that a Change means beyond its fields: Pods that restart, an
-// owner that sets the change back, a server that will refuse it.
+// Impact is one consequence of a Change beyond its fields: Pods restart, an owner sets the change back, a
+// server will refuse it.
 type Impact struct {
 	Code ImpactCode `json:"code"`
-	// Text says what, on one line, and Advice what to do about it; either may name
-	// fields and objects, never values. Advice is empty where there is nothing to do.
+	// Text states the impact on one line, and Advice the remedy; either may name fields and objects, never
+	// values. Advice is empty where there is nothing to do.
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"`
-	// Brief is Text, less what differs among objects that change alike; empty where
-	// nothing does.
+	// Brief is Text without the parts that differ among objects that change alike; empty where none do.
 	Brief string `json:"brief,omitempty"`
-	// Fields are those that it is about, in path order.
+	// Fields are the affected fields, in path order.
 	Fields Paths `json:"fields,omitempty"`
-	// Owner is who owns the fields or the object, where the impact is about that.
+	// Owner is the owner of the fields or the object, for an impact about ownership.
 	Owner string `json:"owner,omitempty"`
-	// Source is what a tool keeps the object by, of one that is managed: "deploy in
-	// https://example.com/shop.git".
+	// Source is the source from which a tool manages the object: "deploy in https://example.com/shop.git".
 	Source string `json:"source,omitempty"`
-	// Pods counts those that would restart.
+	// Pods counts the Pods that would restart.
 	Pods int `json:"pods,omitempty"`
 }
 
@@ -403,13 +389,13 @@ const (
 	ImpactManaged       ImpactCode = "managed"        // something else keeps the whole object as it is
 	ImpactTerminating   ImpactCode = "terminating"    // the object is being deleted, and is left alone
 	ImpactOwned         ImpactCode = "owned"          // another manager owns fields that change
-	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could not remove it any more
+	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could no longer remove it
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
 	ImpactApplied       ImpactCode = "applied"        // kubectl's client-side apply sets fields that change
 	ImpactImmutable     ImpactCode = "immutable"      // the server will refuse the change
 	ImpactInvalid       ImpactCode = "invalid"        // the server will refuse a value, by the schema
 	ImpactRefused       ImpactCode = "refused"        // the server refused the change in a dry run
-	ImpactAltered       ImpactCode = "altered"        // in a dry run, server or webhook made another of it
+	ImpactAltered       ImpactCode = "altered"        // in a dry run, server or webhook altered the change
 	ImpactUntried       ImpactCode = "untried"        // a dry run was asked for, and there was none
 	ImpactNotIdempotent ImpactCode = "not-idempotent" // evaluating the result changes it again
 	ImpactOverwritten   ImpactCode = "overwritten"    // one rule undoes what another wrote
@@ -420,7 +406,7 @@ func (c ImpactCode) Refuses() bool {
 	return c == ImpactImmutable || c == ImpactInvalid || c == ImpactRefused
 }
 
-// Concerns reports whether it is about a field, about what holds it or about something in it.
+// Concerns reports whether the impact is about a field, its parents or its content; always without Fields.
 func (i *Impact) Concerns(field fieldpath.Path) bool {
 	return len(i.Fields) == 0 || slices.ContainsFunc(i.Fields, func(p fieldpath.Path) bool {
 		n := min(len(p), len(field))
@@ -428,10 +414,10 @@ func (i *Impact) Concerns(field fieldpath.Path) bool {
 	})
 }
 
-// Alike is the Text for several objects that change alike.
+// Alike returns the message for several objects that change alike.
 func (i *Impact) Alike() string { return cmp.Or(i.Brief, i.Text) }
 
-// Paths are paths that stand in files in structured-merge-diff's notation, as that of a FieldChange does.
+// Paths are paths that files hold in structured-merge-diff's notation, like a FieldChange.
 type Paths []fieldpath.Path
 
 // MarshalJSON writes the elements of each path.

@@ -12,35 +12,32 @@ import (
 type Dialect interface {
 	// Name is the name of the language in reports: "kyverno", "gatekeeper", ...
 	Name() string
-	// Accepts returns what an object of this kind is to the language.
+	// Accepts returns the role of objects of a kind in the language.
 	Accepts(schema.GroupKind) Role
-	// Compile turns the documents, policies and inputs together, into one
-	// program. It returns the program of all that compiled beside an error that
-	// joins a *CompileError for each thing that did not; the caller decides
-	// whether to go on.
+	// Compile compiles all documents, policies and inputs, into one program. If some fail, the error joins a
+	// *CompileError for each, and the program has all others; the caller decides whether to go on.
 	Compile(Compilation) (Program, error)
 }
 
-// Supplier is a Dialect some of whose inputs describe objects that exist, such as
-// the Namespaces of which Kyverno's Values give the labels.
+// Supplier is a Dialect with inputs that describe existing objects, such as the Namespaces whose labels
+// Kyverno's Values give.
 type Supplier interface {
-	// Supplied are the objects that an input describes. A real object of the same
-	// name comes first.
+	// Supplied returns the objects that an input describes. A real object of the same name takes precedence.
 	Supplied(Document) []*unstructured.Unstructured
 }
 
-// Role is what a document is to a dialect.
+// Role is the role of a document in a dialect.
 type Role int
 
-// A document is nothing to a dialect, a policy to compile, or an input that its
-// policies read (a binding, an exception, an engine's configuration).
+// A document is foreign to a dialect, a policy to compile, or an input that its policies read (a binding, an
+// exception, an engine's configuration).
 const (
 	Foreign Role = iota
 	Policy
 	Input
 )
 
-// RoleOf returns what an object of a kind is to any of some dialects: a policy to one of them is a policy.
+// RoleOf returns the role of a kind among dialects: a policy in one of them is a policy.
 func RoleOf(gk schema.GroupKind, dialects []Dialect) Role {
 	role := Foreign
 	for _, d := range dialects {
@@ -55,96 +52,90 @@ func RoleOf(gk schema.GroupKind, dialects []Dialect) Role {
 	return role
 }
 
-// Compilation is what a dialect compiles.
+// Compilation is the input of Dialect.Compile.
 type Compilation struct {
 	Documents []Document // in the order in which they were read
 	Rules     RuleFilter
-	// Annotate has a dialect add to the targets of mutate-existing rules the
-	// annotations by which its own engine records a change.
+	// Annotate makes a dialect add, to the targets of mutate-existing rules, the annotations in which its own
+	// engine records a change.
 	Annotate bool
-	// EngineView has a dialect report, as Warnings, what its own engine would write otherwise than it
-	// does, where it knows.
+	// EngineView makes a dialect report, as Warnings, where its own engine is known to write something else.
 	EngineView bool
-	// AssumeBinding has installed policies that nothing binds evaluated as if they were bound to all
-	// that they match, as those of files are.
+	// AssumeBinding evaluates installed policies without a binding as if bound to everything that they match,
+	// like policies of files.
 	AssumeBinding bool
-	// Warn receives lints: what compiles but is probably not what was meant. Never nil.
+	// Warn receives lints: policies that compile but are probably mistaken. Never nil.
 	Warn func(CompileError)
-	// CheckKind returns an *UnknownKindError for a kind that there is not, which is then a
-	// lint; nil takes each for one that there is.
+	// CheckKind returns an *UnknownKindError for a nonexistent kind, which is then a lint; nil accepts every
+	// kind.
 	CheckKind func(KindName) error
 }
 
-// Program is the compiled set of all policies of one dialect: immutable, safe
-// for concurrent use, and the only owner of its own order. The set is the seam,
-// not the rule, because Gatekeeper needs a fixed point over the whole set,
-// MutatingAdmissionPolicy needs reinvocation, and Kyverno needs rules that see
-// each other's results.
+// Program is the compiled set of all policies of one dialect: immutable, safe for concurrent use, and the
+// only owner of its own order. It is a set because Gatekeeper needs a fixed point over all rules,
+// MutatingAdmissionPolicy needs reinvocation, and Kyverno needs rules that see each other's results.
 type Program interface {
 	// Rules lists the rules in evaluation order, for reports.
 	Rules() []RuleRef
-	// Describe describes each of Rules, in that order. Nobody changes what it returns.
+	// Describe describes the Rules, in the same order. The result must not be modified.
 	Describe() []Description
-	// Selections returns which objects are worth listing for Evaluate and, in a
-	// Propagator, for Effects: a superset of what matches.
+	// Selections returns the objects worth listing for Evaluate and, in a Propagator, for Effects: a superset of
+	// the matches.
 	Selections() []Selection
-	// Evaluate runs the rules that change the object they match, and returns the
-	// object as it would be: the very object it was given where nothing changed.
-	// The error ends the run; what goes wrong in a rule is a Step.
+	// Evaluate runs the rules that change the object they match, and returns the resulting object: the same
+	// pointer where nothing changed. An error ends the run; the failure of a rule is a Step.
 	Evaluate(context.Context, Target, *World, Sink) (*unstructured.Unstructured, error)
 }
 
-// Propagator is a Program whose rules, on matching an object, change others.
+// Propagator is a Program with rules that match one object and change others.
 type Propagator interface {
 	Program
-	// Propagates reports whether there is any such rule, so that a run without one
-	// can do without the first pass.
+	// Propagates reports whether there is such a rule; a run without one skips the first pass.
 	Propagates() bool
-	// Effects turns a trigger into what is to be done to other objects. Effects
-	// are kept for the whole run: they should hold what they need, no more.
+	// Effects returns the effects of a trigger on other objects. They are kept for the whole run: they should
+	// hold only what they need.
 	Effects(ctx context.Context, trigger Target, w *World, s Sink) ([]Effect, error)
 }
 
-// Expander is a Program that generates objects of others, which only it looks at: they are never created.
+// Expander is a Program that generates objects from others for its own evaluation: they are never created.
 type Expander interface {
 	Program
-	// Expands selects the objects of which some are generated.
+	// Expands selects the objects to generate from.
 	Expands() []Selection
-	// Expand returns what is generated of an object, by template.
+	// Expand returns the objects generated from an object, by template.
 	Expand(of *unstructured.Unstructured) []Generated
 }
 
-// Generated is what a template makes of an object; Err says why there is none.
+// Generated is an object generated by a template; Err says why there is none.
 type Generated struct {
 	By     RuleRef                    // the template
-	Object *unstructured.Unstructured // not nil: of an error it has the kind
+	Object *unstructured.Unstructured // never nil; with Err, it has the kind
 	Err    error
 }
 
 // Effect is what one rule does to its subjects because of one trigger.
 type Effect struct {
-	// Rule and Trigger are what caused the effect.
+	// Rule and Trigger caused the effect.
 	Rule    RuleRef
 	Trigger ObjectKey
-	// Subjects names the objects that it changes.
+	// Subjects selects the objects to change.
 	Subjects Selection
-	// Confidential reports whether a Secret may have decided that there is the effect, or named its subjects.
+	// Confidential reports whether the effect, or the choice of its subjects, may depend on a Secret.
 	Confidential bool
-	// Apply runs the rule on a subject, and returns what it did. It hands nothing over to the Sink.
+	// Apply runs the rule on a subject, and returns its step. It hands nothing over to the Sink.
 	Apply func(ctx context.Context, subject Target, w *World, s Sink) Step
 }
 
-// Descriptions describe the rules of a Program without any object, which is what it is to those who list
-// objects, review policies, or look for the permissions that a run needs. A Program has one, and adds its
-// rules to it when it is compiled.
+// Descriptions describe the rules of a Program without any object, to list objects, review policies, or find
+// the permissions that a run needs. A Program has one, and fills it during compilation.
 type Descriptions struct {
 	all        []Description
 	rules      []RuleRef
 	selections SelectionSet
 }
 
-// Add adds the next rule in evaluation order. One that only requests to subresources trigger is matched by
-// the objects that these requests have.
+// Add adds the next rule in evaluation order. A rule triggered only by requests to subresources matches the
+// objects of these requests.
 func (d *Descriptions) Add(one Description) {
 	if one.Existing == ByTrigger && len(one.Matches) == 0 {
 		one.Matches, one.Requests = TellObjects(one.Requests)
@@ -162,46 +153,41 @@ func (d *Descriptions) Rules() []RuleRef { return d.rules }
 // Selections implements Program.
 func (d *Descriptions) Selections() []Selection { return d.selections.All }
 
-// Propagates reports whether a rule changes other objects than those it matches.
+// Propagates reports whether a rule changes objects other than its matches.
 func (d *Descriptions) Propagates() bool {
 	return slices.ContainsFunc(d.all, func(one Description) bool { return one.Existing == ByTrigger })
 }
 
-// Description is what is known of a rule before it is evaluated.
+// Description is the knowledge of a rule before it is evaluated.
 type Description struct {
 	Rule RuleRef
-	// From is the rule of the policy that Kyverno's autogen derives this one from, for the
-	// controllers of Pods; zero for one that the policy has.
+	// From is the original of a rule that Kyverno's autogen derived for the controllers of Pods; else zero.
 	From RuleRef
-	// Matches names the objects that the rule is evaluated on, or that trigger it:
-	// a superset, like Program.Selections. With a Subresource, only updates of that trigger the rule.
+	// Matches selects the objects on which the rule is evaluated, or that trigger it: a superset, like
+	// Program.Selections. With a Subresource, only its updates trigger the rule.
 	Matches []Selection
-	// Requests names the requests to subresources that the rule is evaluated on beside: no live object stands
-	// for one of them.
+	// Requests selects the requests to subresources on which the rule is evaluated as well; no live object
+	// stands for them.
 	Requests []Selection
-	// Where narrows Matches further than selections can, in the words of the rule's
-	// language: "namespaces: shop, bank", "unless annotations: frozen=true". All of it
-	// is true of an object that is changed.
+	// Where narrows Matches further, in the words of the rule's language: "namespaces: shop, bank", "unless
+	// annotations: frozen=true". All of it holds for an object that is changed.
 	Where []string
-	// Targets names the objects that the rule changes in place of those that set
-	// it off; empty where it changes what it matches. A part of a selection that
-	// depends on the trigger is empty.
+	// Targets selects the objects that the rule changes in place of its triggers; empty where it changes its
+	// matches. A part of a selection that depends on the trigger is empty.
 	Targets []Selection
 	// Existing is how the rule's own engine treats objects that exist already.
 	Existing Existing
-	// Operations are those that the rule is limited to; empty for any.
+	// Operations limit the rule; empty for any.
 	Operations []Operation
 	// AsksOperation reports whether the operation may decide what the rule does.
 	AsksOperation bool
-	// Changes are the fields that the rule may change, in the words of its
-	// language, as far as they are known; empty if they are not.
+	// Changes are the fields that the rule may change, in the words of its language, as far as known.
 	Changes []string
-	// Asks is what the rule reads in addition to the object.
+	// Asks are the rule's reads besides the object.
 	Asks []Ask
-	// Params names those of the objects in Asks that are a part of the policy: to change one is to change the
-	// policy.
+	// Params selects the objects in Asks that belong to the policy: changing one changes the policy.
 	Params []Selection
-	// Gap says why the rule cannot be evaluated at all; nil where it can.
+	// Gap is the reason why the rule cannot be evaluated at all; nil where it can.
 	Gap error
 }
 
@@ -210,35 +196,34 @@ type Existing string
 
 // The ways in which rules treat existing objects.
 const (
-	// OnAdmission rules change an object when a request for it passes by.
+	// OnAdmission rules change an object during a request for it.
 	OnAdmission Existing = "admission"
-	// ByTrigger rules change other objects when one that they match is seen.
+	// ByTrigger rules change other objects when they see one that they match.
 	ByTrigger Existing = "trigger"
 	// InBackground rules are run on existing objects by their own engine too.
 	InBackground Existing = "background"
 )
 
-// Ask is one thing that a rule reads in addition to the object.
+// Ask is one read of a rule besides the object.
 type Ask struct {
 	Of AskOf
-	// What names it for people: a URL, a path, an image, as the policy has it.
+	// What is its name for people: a URL, a path or an image, as written in the policy.
 	What string
-	// Objects are those that it reads, for AskObjects. A part that the policy
-	// computes is Computed; no Kind at all means that nothing is known of them.
+	// Objects are the objects read, for AskObjects. Parts that the policy computes are Computed; without a Kind,
+	// nothing is known.
 	Objects Selection
-	// Method and Path are a request to the API server, for AskAPI and AskAccess.
-	// What the policy computes of a path is "*".
+	// Method and Path are a request to the API server, for AskAPI and AskAccess. Computed parts of a path are
+	// "*".
 	Method, Path string
 }
 
-// Computed is the part of a Selection that is one plain text when a rule runs, and
-// not known before: as a pattern, any string.
+// Computed is a part of a Selection that is known only when a rule runs: as a pattern, any non-empty string.
 const Computed = "?*"
 
-// AskOf is whom a rule asks.
+// AskOf is the party that a rule asks.
 type AskOf string
 
-// Whom rules ask.
+// The parties that rules ask.
 const (
 	AskObjects  AskOf = "objects"  // the cluster, for objects
 	AskAPI      AskOf = "api"      // the API server, by a path

@@ -14,15 +14,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Document is one policy object, one input that policies read besides themselves (a
-// binding, a parameter, an exception), or one object of a manifest, and where it was read.
+// Document is one policy, one input that policies read besides themselves (a binding, a parameter, an
+// exception), or one object of a manifest, and the place where it was read.
 type Document struct {
 	Key    ObjectKey // of the object
 	object *unstructured.Unstructured
-	// Origin names the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
+	// Origin is the place for messages: "policies/team.yaml:12", "stdin:1" or "cluster".
 	Origin string
-	// Line returns the line of a field, such as "spec.rules[0].match", or of the part of its path that is
-	// there; nil where lines are not known.
+	// Line returns the line of a field, such as "spec.rules[0].match", or of its closest existing parent; nil
+	// where lines are unknown.
 	Line func(field string) int
 }
 
@@ -31,7 +31,7 @@ func NewDocument(u *unstructured.Unstructured, origin string) Document {
 	return Document{Key: KeyOf(u), object: u, Origin: origin}
 }
 
-// Documents returns documents of objects that were read at no place worth a name.
+// Documents returns documents of objects without an Origin.
 func Documents(objects ...*unstructured.Unstructured) []Document {
 	out := make([]Document, len(objects))
 	for i, u := range objects {
@@ -43,22 +43,22 @@ func Documents(objects ...*unstructured.Unstructured) []Document {
 // Object returns the object.
 func (d Document) Object() *unstructured.Unstructured { return d.object }
 
-// Field returns what stands at a path of fields; nil if nothing does.
+// Field returns the value at a path of fields; nil if there is none.
 func (d Document) Field(path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(d.object.Object, path...)
 	return value
 }
 
-// Names returns the names that a RuleRef may have for the policy: its own, that with its
-// namespace, and that with its kind where several kinds share it.
+// Names returns the names of the policy in RuleRefs: its own, with its namespace, and with its kind where
+// several kinds share it.
 func (d Document) Names() []string {
 	return []string{
 		d.Key.Name, cmp.Or(d.Key.Namespace, "default") + "/" + d.Key.Name, d.Key.Kind + "/" + d.Key.Name,
 	}
 }
 
-// CompileError is what is wrong with a policy, in terms of the text that its author
-// wrote. Dialects return several of them joined with errors.Join.
+// CompileError is a defect of a policy, in terms of the source that its author wrote. Dialects return several
+// of them joined with errors.Join.
 type CompileError struct {
 	Origin string // as in Document
 	Line   int    // of the field, in the file of Origin; 0 where it is not known
@@ -71,13 +71,13 @@ type CompileError struct {
 // LintClass says what a finding about a policy that compiles means for a run.
 type LintClass int
 
-// The classes. A run stops at those of mistakes: an UnknownField and a Refused policy.
+// The classes. Mistakes end a run: an UnknownField and a Refused policy.
 const (
-	Note          LintClass = iota + 1 // what a reader should know of a policy that is as it should be
-	NothingToDo                        // a policy, which may do other things, changes nothing
+	Note          LintClass = iota + 1 // what a reader should know of a correct policy
+	NothingToDo                        // the policy changes nothing; it may do other things
 	UnknownPolicy                      // an exception or a binding names no policy of the run
 	UnknownField                       // a field that the API of a policy does not have, or an empty match
-	Refused                            // the policy can be evaluated here, but its own engine does not take it
+	Refused                            // the policy can be evaluated here, but its own engine rejects it
 	AsksUser                           // the policy depends on who makes a request: a warning if nobody says so
 )
 
@@ -87,7 +87,7 @@ type LintError struct {
 	Text  string
 }
 
-// Error is the text.
+// Error returns the Text.
 func (e *LintError) Error() string { return e.Text }
 
 // ClassOf returns the class of a finding; 0 for a warning without one.
@@ -104,7 +104,7 @@ type PolicyNames map[string]bool
 // Add adds a name.
 func (n PolicyNames) Add(name string) { n[name] = true }
 
-// Check returns a *LintError if a name, which may be a wildcard pattern, is that of no policy.
+// Check returns a *LintError if a name, which may be a wildcard pattern, matches no policy.
 func (n PolicyNames) Check(name string) error {
 	if n[name] {
 		return nil
@@ -121,7 +121,7 @@ func (n PolicyNames) Check(name string) error {
 	return &LintError{UnknownPolicy, text}
 }
 
-// Place is the Origin with the line of the field, where that is known.
+// Place is the Origin with the line of the field, if known.
 func (e *CompileError) Place() string {
 	if i := strings.LastIndexByte(e.Origin, ':'); e.Line > 0 && i >= 0 {
 		return e.Origin[:i+1] + strconv.Itoa(e.Line)
@@ -157,8 +157,7 @@ func (e *CompileError) Error() string {
 // Unwrap returns the reason.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// JoinErrors returns one error of several, whose text is on one line: "a; b". It is nil
-// where there are none.
+// JoinErrors joins errors on one line: "a; b". It returns nil for none.
 func JoinErrors(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -173,8 +172,8 @@ func JoinErrors(errs []error) error {
 	return fmt.Errorf("%w"+strings.Repeat("; %w", len(errs)-1), all...)
 }
 
-// JoinedErrors returns the errors that errors.Join has put together, such as those of
-// Dialect.Compile. What one of them wraps is a part of it; nil has none.
+// JoinedErrors splits an error of errors.Join, such as Dialect.Compile returns. Errors wrapped by a part stay
+// in it; nil has none.
 func JoinedErrors(err error) []error {
 	if err == nil {
 		return nil
@@ -190,8 +189,8 @@ func JoinedErrors(err error) []error {
 	return out
 }
 
-// templates matches what the templates of Helm and its like leave in a manifest: "{{ .Values.x }}", "{{
-// include", "{{`", "{{- if", "[[ include", and those of Terraform: "%{ for".
+// templates matches remnants of templates in a manifest: of Helm and its like, "{{ .Values.x }}", "{{
+// include", "{{`", "{{- if", "[[ include", and of Terraform, "%{ for".
 var templates = regexp.MustCompile("%\\{~?\\s*(?:for|if|else|endfor|endif)\\b|(?:\\{\\{|\\[\\[)-?\\s*(?:`|\\.(?:Values|Release|Chart|Capabilities|Files)\\b|(?:include|template|if|range|with|define|end|toYaml)\\b\\s*[^\\s|.(&=!<>]|end\\s*-?(?:\\}\\}|\\]\\]))")
 
 // TemplateHint says what to do with a string that LooksLikeTemplate.

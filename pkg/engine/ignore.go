@@ -8,12 +8,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// IgnoreAnnotation is the annotation of an object that rules leave alone, as what they match and as what
-// others make them change: "true" for all, or policies and POLICY/RULE, with wildcards and commas between
-// them.
+// IgnoreAnnotation is the annotation of an object that rules ignore, as their match and as a target: "true"
+// for all rules, or a comma-separated list of policies and POLICY/RULE, with wildcards.
 const IgnoreAnnotation = "kubectl-mutate/ignore"
 
-// Ignored says which rules leave an object alone. The zero value is none.
+// Ignored says which rules ignore an object. The zero value is none.
 type Ignored struct {
 	Rules string // as in IgnoreAnnotation
 	Why   string
@@ -26,7 +25,7 @@ func IgnoredBy(u *unstructured.Unstructured) Ignored {
 	return Ignored{Rules: text, Why: "by the annotation " + IgnoreAnnotation}
 }
 
-// By returns an *IgnoredError if a rule leaves the object alone, else nil.
+// By returns an *IgnoredError if a rule ignores the object, else nil.
 func (i Ignored) By(r RuleRef) error {
 	if i.Rules == "" {
 		return nil
@@ -40,7 +39,7 @@ func (i Ignored) By(r RuleRef) error {
 	return nil
 }
 
-// IgnoredError is why a rule that matches an object leaves it alone. Its step is Skipped.
+// IgnoredError is the reason why a matching rule ignores the object. Its step is Skipped.
 type IgnoredError struct{ Why string }
 
 // Error is "ignored, by ...".

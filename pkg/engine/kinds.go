@@ -17,26 +17,26 @@ import (
 
 // KindName is a kind, or a resource, as a policy names it. All parts are wildcard patterns.
 type KindName struct {
-	// Groups and Versions are those in which the policy means it; none stands for all.
+	// Groups and Versions limit the name; none stands for all.
 	Groups, Versions []string
 	// Kind or Resource is the name; the other one is empty.
 	Kind, Resource string
-	// Subresource is that of the kind; empty for the objects themselves.
+	// Subresource is a subresource of the kind; empty for the objects themselves.
 	Subresource string
 	// Namespaced asks for a kind of objects in namespaces.
 	Namespaced bool
 }
 
-// ErrClusterScoped is the answer where KindName.Namespaced asks in vain.
+// ErrClusterScoped is the error for a cluster-scoped kind where KindName.Namespaced is set.
 var ErrClusterScoped = errors.New("the objects of the kind are in no namespace")
 
-// Name is the one that the policy has, without the subresource.
+// Name is the name in the policy, without the subresource.
 func (n *KindName) Name() string { return n.Kind + n.Resource }
 
 // String is the name with the subresource: "pods/exec".
 func (n *KindName) String() string { return strings.TrimSuffix(n.Name()+"/"+n.Subresource, "/") }
 
-// sort is what the name is one of.
+// sort is "kind" or "resource", for messages.
 func (n *KindName) sort() string {
 	if n.Resource != "" {
 		return "resource"
@@ -50,7 +50,7 @@ func (n *KindName) inGroupVersion(k *KnownKind) bool {
 		(len(n.Versions) == 0 || selector.AnyOf(n.Versions, k.Version))
 }
 
-// nameOf is the name in the sort that the policy names.
+// nameOf returns the kind, or the resource if the policy names one.
 func (n *KindName) nameOf(k *KnownKind) string {
 	if n.Resource != "" {
 		return k.Resource
@@ -58,35 +58,34 @@ func (n *KindName) nameOf(k *KnownKind) string {
 	return k.Kind
 }
 
-// KnownKind is a kind in one version, and its resource. A kind that only requests to a
-// subresource have, such as PodExecOptions, has the resource of the object.
+// KnownKind is a kind in one version, and its resource. A kind used only in requests to a subresource, such
+// as PodExecOptions, has the resource of the object.
 type KnownKind struct {
 	schema.GroupVersionKind
 	Resource string
-	// Subresources are those of the resource; AnySubresource stands for those that are not known.
+	// Subresources are the subresources of the resource; AnySubresource stands for unknown ones.
 	Subresources []string
-	// ClusterScoped is set where its objects are known to be in no namespace.
+	// ClusterScoped is set where the objects are known to be in no namespace.
 	ClusterScoped bool
 }
 
-// AnySubresource is the only one of a kind whose subresources are not known.
+// AnySubresource is the only subresource of a kind whose subresources are unknown.
 const AnySubresource = "*"
 
-// serves reports whether the kind has a subresource of a name, which is a wildcard pattern. Every kind has
-// "*", which stands for all that there are.
+// serves reports whether the kind has a subresource that matches a wildcard pattern. Every kind has "*",
+// which stands for all of them.
 func (k *KnownKind) serves(name string) bool {
 	return name == "" || name == "*" || slices.ContainsFunc(k.Subresources, func(known string) bool {
 		return known == AnySubresource || selector.MatchWildcard(name, known)
 	})
 }
 
-// Kinds are all kinds that there are: those that a server serves, or those that are known
-// without one. It is safe for concurrent use.
+// Kinds are all existing kinds, served by a server or known without one. It is safe for concurrent use.
 type Kinds struct {
 	Known []KnownKind
-	// Unknown has the groups that a server has, and of which it cannot say the kinds.
+	// Unknown has the groups of a server whose kinds it cannot list.
 	Unknown map[schema.GroupVersion]error
-	// Whose begins the message that there is no kind: "the server has no".
+	// Whose begins the message about a missing kind: "the server has no".
 	Whose string
 }
 
@@ -109,8 +108,8 @@ func (k *Kinds) Add(gv schema.GroupVersion, published []metav1.APIResource) {
 	}
 }
 
-// Check returns an *UnknownKindError for a name that stands for no kind, or for no subresource of one, and
-// ErrClusterScoped for one of another scope than it asks for.
+// Check returns an *UnknownKindError for a name of no kind, or of no subresource of one, and ErrClusterScoped
+// for a kind of another scope than asked for.
 func (k *Kinds) Check(n KindName) error {
 	e := &UnknownKindError{Name: n, whose: k.Whose}
 	subresources := map[string]bool{} // of the kinds that the name stands for
@@ -154,8 +153,7 @@ func (k *Kinds) UnknownGroups() []schema.GroupVersion {
 // maxTypos is how many letters of a name may be wrong.
 const maxTypos = 2
 
-// meant describes the kind that comes nearest to a name that is not known; empty if none is
-// near.
+// meant describes the kind closest to an unknown name; empty if none is near.
 func (k *Kinds) meant(n *KindName) string {
 	var best *KnownKind
 	least := 0
@@ -182,8 +180,8 @@ func (k *Kinds) meant(n *KindName) string {
 	return fmt.Sprintf("%q of %s", n.nameOf(best), best.GroupVersion())
 }
 
-// typos counts how many letters a name differs in from that of a kind, or one if a name of
-// the other sort, the singular, or another case is taken for it; negative for another name.
+// typos counts the letters in which a name differs from a kind; 1 for a name of the other sort, in the
+// singular or in another case; negative for another name.
 func (n *KindName) typos(k *KnownKind) int {
 	name := n.Name()
 	if name == n.nameOf(k) {
@@ -200,8 +198,7 @@ func (n *KindName) typos(k *KnownKind) int {
 	return -1
 }
 
-// Nearest returns the one of several names that a misspelt one was probably meant to be; empty if none is
-// near.
+// Nearest returns the name of which another is probably a misspelling; empty if none is near.
 func Nearest(name string, names iter.Seq[string]) string {
 	best, least := "", 0
 	for known := range names {
@@ -213,11 +210,11 @@ func Nearest(name string, names iter.Seq[string]) string {
 	return best
 }
 
-// longestName is that of the names in Kubernetes.
+// longestName is the length of the longest name in Kubernetes.
 const longestName = 253
 
-// near returns the distance of two names, whatever their case, and whether it is so small that the first may
-// be a misspelling of the second.
+// near returns the distance of two names, ignoring case, and whether the first may be a misspelling of the
+// second.
 func near(name, known string) (int, bool) {
 	a, b, most := strings.ToLower(name), strings.ToLower(known), min(maxTypos, len(name)/3)
 	if max(len(a), len(b)) > longestName+maxTypos || len(a)-len(b) > most || len(b)-len(a) > most {
@@ -227,7 +224,7 @@ func near(name, known string) (int, bool) {
 	return d, d <= most
 }
 
-// distance is how many letters of a string are wrong, missing, too many or exchanged with the next: the
+// distance counts the letters of a string that are wrong, missing, extra or swapped with the next: the
 // optimal string alignment distance.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
@@ -251,8 +248,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// UnknownKindError is a kind, or a resource, that a policy names and that there is not: what
-// the policy says of it has no effect.
+// UnknownKindError is a kind or resource in a policy that does not exist: the policy has no effect there.
 type UnknownKindError struct {
 	Name        KindName
 	whose       string
@@ -261,7 +257,7 @@ type UnknownKindError struct {
 	unknown     []error // of groups that may have it
 }
 
-// Error says what was probably meant.
+// Error suggests the name that was probably meant.
 func (e *UnknownKindError) Error() string {
 	text := fmt.Sprintf("%s %s %q", e.whose, e.Name.sort(), e.Name.Name())
 	if e.subresource {
@@ -281,8 +277,7 @@ func (e *UnknownKindError) Error() string {
 	return text
 }
 
-// where names the one place in which the policy looks for the kind; empty if there are
-// several.
+// where names the only place in which the policy looks for the kind; empty for several.
 func (n *KindName) where() string {
 	gv := schema.GroupVersion{Version: "*"}
 	if len(n.Groups) != 1 || n.Groups[0] == "*" {
@@ -306,12 +301,12 @@ func (n *KindName) where() string {
 	return "of " + gv.String()
 }
 
-// Unwrap returns why the kinds of some groups are not known.
+// Unwrap returns why the kinds of some groups are unknown.
 func (e *UnknownKindError) Unwrap() []error { return e.unknown }
 
-// MappingOf returns the mapping of a resource that a request names, by its plural name, in its group and
-// version. A mapper also finds one by its singular or short name, or in another version; a server does not,
-// and the error is one of no match.
+// MappingOf returns the mapping of a requested resource, by its plural name, in its group and version. A
+// mapper also accepts a singular or short name, or another version; a server does not, which is a no-match
+// error here.
 func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*meta.RESTMapping, error) {
 	kind, err := mapper.KindFor(resource)
 	if err != nil {
@@ -327,8 +322,7 @@ func MappingOf(mapper meta.RESTMapper, resource schema.GroupVersionResource) (*m
 	return mapping, nil
 }
 
-// requestKinds are the kinds of the objects that requests to subresources have; those of the object itself
-// are empty.
+// requestKinds are the kinds of objects in requests to subresources; empty for the object itself.
 var requestKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals // an immutable table
 	"": {}, "status": {}, "ephemeralcontainers": {}, "resize": {}, "approval": {}, "finalize": {},
 	"scale":    {Group: "autoscaling", Version: "v1", Kind: "Scale"},
@@ -337,7 +331,7 @@ var requestKinds = map[string]schema.GroupVersionKind{ //nolint:gochecknoglobals
 	"token":    {Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"},
 }
 
-// KindOfRequest returns the kind of the objects that requests to a subresource have, and whether it is known.
+// KindOfRequest returns the kind of the objects in requests to a subresource, and whether it is known.
 func KindOfRequest(of schema.GroupVersionKind, subresource string) (schema.GroupVersionKind, bool) {
 	kind, known := requestKinds[subresource]
 	if known && kind.Empty() {

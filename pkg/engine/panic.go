@@ -10,20 +10,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// PanicError is a defect of this program, or of a library below it, that an object or a
-// policy brought out.
+// PanicError is a defect of this program, or of a library below it, exposed by an object or a policy.
 type PanicError struct {
 	Value any
 	Place string // the line of source that panicked
 }
 
-// Error asks for a report, with what is needed to find the defect.
+// Error asks for a report, with the details to find the defect.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("internal error, please report it: %v (at %s)", e.Value, e.Place)
 }
 
 // OfThisProgram reports whether an evaluation failed at a limit or a defect of this program, which no server
-// has. What the rule does there is not known, whatever its failurePolicy.
+// has. The effect of the rule on a server is unknown, whatever its failurePolicy.
 func OfThisProgram(err error) bool {
 	var over *limit.Error
 	var panicked *PanicError

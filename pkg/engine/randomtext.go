@@ -1,15 +1,12 @@
-// This file draws random strings that match a regular expression, as the
-// function random() of Kyverno's expression languages does.
+// This file draws random strings that match a regular expression, as the function random() of Kyverno's
+// expression languages does.
 //
-// Both of them, JMESPath and CEL, hand the pattern to the same generator,
-// github.com/zach-klippenstein/goregen, with its defaults. It reads patterns in
-// POSIX's syntax, so that \d, \w, (?i) and all else that Perl added is an error,
-// and gives ^ and $ no string, wherever they stand. This package keeps that, and
-// differs where a string would be of no use in an object: what has no upper bound
-// (*, + and {n,}) repeats up to 10 times rather than 4,096; "." and classes draw
-// printable ASCII characters where they have any, rather than any code point or
-// none; and a pattern that the generator panics on is an error. Texts are drawn
-// from a seed, and their cost is bounded.
+// Both languages, JMESPath and CEL, hand the pattern to github.com/zach-klippenstein/goregen with its
+// defaults. It reads POSIX syntax, so that \d, \w, (?i) and everything else that Perl added is an error, and
+// ^ and $ produce nothing, wherever they stand. This package keeps that, and differs where a string would be
+// useless in an object: unbounded repetition (*, + and {n,}) repeats up to 10 times rather than 4,096; "."
+// and classes draw printable ASCII characters where they have any, rather than any code point or none; and a
+// pattern on which the generator panics is an error. Strings are drawn from a seed, at bounded cost.
 
 package engine
 
@@ -24,13 +21,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// The bounds of strings. They are far beyond names and labels, and low enough that a
-// hostile pattern ends within milliseconds.
+// The bounds of strings: far beyond names and labels, and low enough that a hostile pattern ends within
+// milliseconds.
 const (
 	maxPattern = 1_000  // bytes of a pattern
 	maxText    = 10_000 // bytes of a string
-	maxSteps   = 50_000 // parts of a pattern that are walked through for a string
-	maxRepeat  = 10     // of what has no upper bound
+	maxSteps   = 50_000 // parts of a pattern visited for a string
+	maxRepeat  = 10     // of an unbounded repetition
 )
 
 const (
@@ -48,13 +45,13 @@ func NewRandom(seed uint64) *Random {
 	return &Random{rand.New(rand.NewPCG(seed, seed))} // reproducible on purpose
 }
 
-// errNothing is the reason of a pattern such as [^\x00-\x{10FFFF}], and of one
-// that only what is not a string would match: NUL, or half a surrogate pair.
+// errNothing is the error for a pattern such as [^\x00-\x{10FFFF}], and for one that matches only NUL or half
+// a surrogate pair, which strings do not hold.
 var errNothing = errors.New("it matches no text")
 
-// Text draws the next text, which matches the pattern from its beginning to its
-// end unless ^ or $ stand in the midst of the pattern. The error says why there is none; it wraps a
-// *limit.Error, or the *syntax.Error of a pattern that is not in POSIX's syntax.
+// Text draws the next string. The pattern matches all of it, unless ^ or $ stand inside the pattern. The
+// error says why there is none; it wraps a *limit.Error, or the *syntax.Error of a pattern that is not in
+// POSIX syntax.
 func (s *Random) Text(pattern string) (string, error) {
 	if len(pattern) > maxPattern {
 		return "", &limit.Error{What: "bytes in a pattern of random()", Max: maxPattern}
@@ -72,7 +69,7 @@ func (s *Random) Text(pattern string) (string, error) {
 	return string(d.text), nil
 }
 
-// drawing is one string on its way.
+// drawing is one string in progress.
 type drawing struct {
 	numbers *rand.Rand
 	text    []byte
@@ -128,7 +125,7 @@ func (d *drawing) draw(re *syntax.Regexp) error {
 
 func (d *drawing) between(least, most int) int { return least + d.numbers.IntN(most-least+1) }
 
-// class draws one of the characters of a class, given as pairs of first and last.
+// class draws a character of a class, given as pairs of first and last.
 func (d *drawing) class(ranges []rune) error {
 	candidates := within(ranges, blank, tilde)
 	if len(candidates) == 0 {

@@ -14,8 +14,7 @@ import (
 // RequestUserLint is the warning about a policy whose expressions read request.userInfo.
 const RequestUserLint = "what it does depends on who changes the object (request.userInfo): --request-user says who; without it, the cluster says who you are"
 
-// SelfSubjectReviewPath is the path at which an API server says who the user is. Every
-// user may ask.
+// SelfSubjectReviewPath is the path at which an API server identifies the user. Every user may ask.
 const SelfSubjectReviewPath = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 // AskRequestUser returns the question that a policy asks by reading request.userInfo.
@@ -23,7 +22,7 @@ func AskRequestUser() Ask {
 	return Ask{Of: AskAccess, What: "who the user is", Method: "POST", Path: SelfSubjectReviewPath}
 }
 
-// UnknownUserError is a policy that fails because the user of the request is not known.
+// UnknownUserError is a failure of a policy because the user of the request is unknown.
 type UnknownUserError struct {
 	Why error // why the user is not known
 	Err error // the failure
@@ -44,9 +43,8 @@ func (e *UnknownUserError) Unwrap() error { return e.Err }
 
 var errNoCluster = errors.New("there is no cluster to ask")
 
-// RequestUser returns the user of a request: the one that it names, or else the one who runs
-// this program, according to the API server. The server is asked once in a run. The
-// error says why the user is not known.
+// RequestUser returns the user of a request: the user that it names, or else the user of this program,
+// according to the API server, which is asked once in a run. The error says why the user is unknown.
 func RequestUser(ctx context.Context, r Request, w *World) (authenticationv1.UserInfo, error) {
 	if !r.User.Empty() {
 		return authenticationv1.UserInfo{Username: r.User.Username, Groups: r.User.Groups}, nil
@@ -81,8 +79,7 @@ func review(ctx context.Context, server RawReader) (authenticationv1.UserInfo, e
 	return reviewed.Status.UserInfo, nil
 }
 
-// UserInfoFields returns what expressions see as request.userInfo. As on a server, empty
-// fields are left out.
+// UserInfoFields returns request.userInfo for expressions. As on a server, empty fields are left out.
 func UserInfoFields(u *authenticationv1.UserInfo) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
 	if err != nil { // it has only strings

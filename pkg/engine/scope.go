@@ -21,27 +21,26 @@ import (
 // Scope is the user's choice of the objects that may change. A Source reads what both the
 // policies and the scope select. A nil Scope chooses everything.
 type Scope struct {
-	// Namespaces are those to look in, sorted: names or wildcard patterns; none stands for all.
+	// Namespaces are the namespaces to look in, sorted: names or wildcard patterns; none stands for all.
 	Namespaces []string
-	// Exclude leaves out what else chooses. A Resource of it is compared with the names that the resource of a
-	// kind usually has: plural, singular, and plural with its group.
+	// Exclude removes objects from the choice. Its Resource is compared with the usual names of a kind's
+	// resource: plural, singular, and plural with its group.
 	Exclude []Selection
 	// ClusterScoped includes objects that have no namespace.
 	ClusterScoped bool
-	// Only holds the types and names that the user typed: group, kind and
-	// perhaps name; empty stands for every kind that the policies match. Typing a
-	// kind also includes what a mere wildcard leaves out: Events, Leases,
-	// EndpointSlices and objects owned by a controller.
+	// Only holds the types and names that the user typed: group, kind and perhaps name; empty stands for every
+	// kind that the policies match. A typed kind includes objects that a mere wildcard leaves out: Events,
+	// Leases, EndpointSlices and objects owned by a controller.
 	Only []ObjectKey
 	// Labels and Fields select on the server; nil selects everything.
 	Labels labels.Selector
 	Fields fields.Selector
-	// Percent is how many of a hundred objects are chosen, by their identity and the Seed: those of
-	// 10 are among those of 20. 0 chooses all. A Source streams the others too.
+	// Percent is the percentage of objects to choose, by their identity and the Seed: 20 includes the objects of
+	// 10. 0 chooses all. A Source streams the others too.
 	Percent int
 	Seed    string
-	// Shard is the part of the chosen objects that the run takes care of. The others are changed by other
-	// runs at the same time: where they trigger rules, they are seen as those runs leave them.
+	// Shard is the run's part of the chosen objects. Other runs change the others at the same time: as triggers,
+	// they are seen as those runs leave them.
 	Shard Shard
 	// Request is the admission request to simulate for each object.
 	Request Request
@@ -65,7 +64,7 @@ func (s *Scope) InPercent(k ObjectKey) bool {
 // InShard reports whether an object is in the Shard.
 func (s *Scope) InShard(k ObjectKey) bool { return s == nil || s.Shard.Has(k.Namespace, k.Name) }
 
-// ShardMeets reports whether an object of the Shard may be selected.
+// ShardMeets reports whether a selection may select an object of the Shard.
 func (s *Scope) ShardMeets(sel Selection) bool {
 	switch {
 	case s == nil:
@@ -76,8 +75,8 @@ func (s *Scope) ShardMeets(sel Selection) bool {
 	return !sel.Exact() || s.Shard.Has("", sel.Name)
 }
 
-// Includes reports whether the scope chooses an object, but for the Percent and the Shard, as far as its key
-// and labels show: which Fields it has, but for its name and namespace, only a Source or a Reader can tell.
+// Includes reports whether the scope, apart from Percent and Shard, chooses an object, as far as its key and
+// labels show: only a Source or a Reader knows Fields other than name and namespace.
 func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	if s.Whole() {
 		return true
@@ -92,7 +91,7 @@ func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	return s.reaches(k, has) && s.mayHaveFields(k)
 }
 
-// excludes reports whether the Exclude has an object.
+// excludes reports whether Exclude selects an object.
 func (s *Scope) excludes(k ObjectKey) bool {
 	return slices.ContainsFunc(s.Exclude, func(x Selection) bool {
 		if !x.MatchesName(k) {
@@ -122,20 +121,20 @@ func (s *Scope) Names(k ObjectKey) bool {
 	})
 }
 
-// reaches reports whether an object is in a namespace of the scope, if it is in any, has its labels, and is
-// not excluded.
+// reaches reports whether an object has a namespace of the scope, if any, has its labels, and is not
+// excluded.
 func (s *Scope) reaches(k ObjectKey, has map[string]string) bool {
 	return s.In(k.Namespace) && (s.Labels == nil || s.Labels.Matches(labels.Set(has))) && !s.excludes(k)
 }
 
-// In reports whether objects of a namespace may be chosen; those of none may.
+// In reports whether objects of a namespace may be chosen; cluster-scoped objects may.
 func (s *Scope) In(namespace string) bool {
 	return len(s.Namespaces) == 0 || namespace == "" ||
 		slices.ContainsFunc(s.Namespaces,
 			func(pattern string) bool { return selector.MatchWildcard(pattern, namespace) })
 }
 
-// Listed returns the namespaces of the scope, to be read one by one; none where that takes reading all.
+// Listed returns the namespaces of the scope, to be read one by one; none where everything must be read.
 func (s *Scope) Listed() []string {
 	if slices.ContainsFunc(s.Namespaces, selector.HasWildcard) {
 		return nil
@@ -143,8 +142,8 @@ func (s *Scope) Listed() []string {
 	return s.Namespaces
 }
 
-// within returns patterns for the namespaces that the scope has and a pattern covers; an empty one covers
-// all. Of two patterns it is the one that was given.
+// within returns patterns for the namespaces of the scope that a pattern covers; an empty one covers all. Of
+// two patterns it returns the given one.
 func (s *Scope) within(pattern string) []string {
 	var out []string
 	for _, namespace := range s.Namespaces {
@@ -159,14 +158,14 @@ func (s *Scope) within(pattern string) []string {
 	return Distinct(out)
 }
 
-// Mapper is what is to be known of kinds; every meta.RESTMapper is one.
+// Mapper is the part of a meta.RESTMapper that this package needs.
 type Mapper interface {
 	RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error)
 }
 
-// Narrow returns the part of a selection that the scope chooses too, but for its Labels, so that no more is
-// read than that: one selection for each type that the user typed and each namespace, and none where they
-// have nothing in common. A kind that the mapper does not know, as a pattern, is taken for any.
+// Narrow returns the part of a selection in the scope, apart from its Labels, to read no more: one selection
+// for each typed type and each namespace, and none without an overlap. A kind unknown to the mapper, such as
+// a pattern, may be any.
 func (s *Scope) Narrow(sel Selection, m Mapper) []Selection {
 	if s.Whole() {
 		return []Selection{sel}
@@ -217,7 +216,7 @@ func (s *Scope) narrow(sel Selection, typed bool, m Mapper) []Selection {
 	return out
 }
 
-// mappingOf returns what is known of a kind; nil where that is nothing.
+// mappingOf returns the mapping of a kind; nil if unknown.
 func mappingOf(gk schema.GroupKind, m Mapper) *meta.RESTMapping {
 	if m == nil {
 		return nil
@@ -229,20 +228,19 @@ func mappingOf(gk schema.GroupKind, m Mapper) *meta.RESTMapping {
 	return mapping
 }
 
-// Shard is one of several parts into which objects are divided. Each object is in exactly one of them: all
-// objects of a namespace are in the shard
+// Shard is one of several parts of all objects. Each object is in exactly one: all objects of a namespace are
+// in the shard
 //
 //	FNV-1a(namespace) mod Of
 //
-// with the 64-bit hash of the namespace's name in UTF-8, and objects without a namespace in that of their own
-// name; so a Namespace is where its objects are. The zero value is all objects.
+// with the 64-bit hash of the namespace's name in UTF-8. A cluster-scoped object is hashed by its own name,
+// so that a Namespace is with its objects. The zero value is all objects.
 type Shard struct {
 	Index int // from 0
-	Of    int // how many shards there are
+	Of    int // the number of shards
 }
 
-// MaxShards is how many parts there may be: as many as a Job of Kubernetes with a limit of failures
-// for each of its indexes.
+// MaxShards is the maximum of Of: the limit of a Kubernetes Job with a limit of failures per index.
 const MaxShards = 100_000
 
 // UnmarshalText reads INDEX/COUNT.
@@ -271,7 +269,7 @@ func (s Shard) String() string {
 // Whole reports whether all objects are in the shard.
 func (s Shard) Whole() bool { return s.Of <= 1 }
 
-// Has reports whether an object is in the shard. Namespace is empty for objects that have none.
+// Has reports whether an object is in the shard. Namespace is empty for cluster-scoped objects.
 func (s Shard) Has(namespace, name string) bool {
 	if s.Whole() {
 		return true

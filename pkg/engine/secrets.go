@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// HiddenValue stands for a value of a Secret, and for what is computed from one, wherever
-// it must not be shown.
+// HiddenValue replaces values of a Secret, and values computed from one, wherever they must not be shown.
 const HiddenValue = "***"
 
 // ErrHidden stands for a string that must not be shown.
@@ -27,16 +26,16 @@ func IsSecret(u *unstructured.Unstructured) bool {
 	return u != nil && (ObjectKey{GroupKind: u.GroupVersionKind().GroupKind()}).IsSecret()
 }
 
-// IsSecret reports whether the key is that of a core Secret.
+// IsSecret reports whether the key names a core Secret.
 func (k ObjectKey) IsSecret() bool { return k.GroupKind == schema.GroupKind{Kind: "Secret"} }
 
-// IsHidden reports whether a string is hidden, or a part of it.
+// IsHidden reports whether a string, or a part of it, is hidden.
 func IsHidden(text string) bool { return strings.Contains(text, HiddenValue) }
 
-// MayHoldSecret reports whether an answer, as JSON, may hold a Secret, or a list of some.
+// MayHoldSecret reports whether a JSON answer may hold a Secret, or a list of them.
 func MayHoldSecret(answer []byte) bool { return bytes.Contains(answer, []byte(`"Secret`)) }
 
-// HideObject returns an object in which the values of a Secret are HiddenValue, and older ones in an
+// HideObject returns an object with HiddenValue for the values of a Secret, and for older ones in an
 // annotation. Another object, and nil, is returned as it is.
 func HideObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !IsSecret(u) {
@@ -70,14 +69,14 @@ func hideAll(value any) any {
 
 // Write is a place to which a rule writes.
 type Write struct {
-	// Path has names of fields, and in brackets what stands for all items of a list: "[]", and the "[0]" and
-	// "[-]" of a JSON pointer, which may be names as well.
+	// Path has field names and, in brackets, placeholders for all items of a list: "[]", and the "[0]" and "[-]"
+	// of a JSON pointer, which may be names as well.
 	Path []string
-	// Computed says that the value, or a name in it, does not stand literally in the policy.
+	// Computed says that the value, or a name in it, is not literal in the policy.
 	Computed bool
 }
 
-// Hide returns a value of JSON without what it has at the place, and shares the rest.
+// Hide returns a JSON value without its content at the place, and shares the rest.
 func (w Write) Hide(value any) any {
 	if len(w.Path) == 0 {
 		return HiddenValue
@@ -117,10 +116,10 @@ func (w Write) meets(p fieldpath.Path) bool {
 	return true
 }
 
-// Writes are the places to which a rule writes; none for a rule of which nothing is known.
+// Writes are the places to which a rule writes; none for an unknown rule.
 type Writes []Write
 
-// Computes reports whether a rule may write a value that does not stand literally in its policy.
+// Computes reports whether a rule may write a value that is not literal in its policy.
 func (w Writes) Computes() bool {
 	return len(w) == 0 || slices.ContainsFunc(w, func(place Write) bool { return place.Computed })
 }
@@ -132,5 +131,5 @@ func (w Writes) Cover(fields []FieldChange) bool {
 	})
 }
 
-// Taints reports whether the step writes what may have been made of a Secret.
+// Taints reports whether the step may write content made from a Secret.
 func (s *Step) Taints() bool { return s.Confidential && s.Outcome == Changed && s.Writes.Computes() }

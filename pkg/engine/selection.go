@@ -14,34 +14,32 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Selection selects objects. Group, Version, Kind, Subresource, Namespace and Name are
-// wildcard patterns (`*` any run of characters, `?` any one). An empty Group is the
-// core group and an empty Subresource is the object itself; an empty Version,
-// Namespace or Name leaves that part open.
+// Selection selects objects. Group, Version, Kind, Subresource, Namespace and Name are wildcard patterns (`*`
+// any run of characters, `?` any one). An empty Group is the core group, an empty Subresource the object
+// itself; an empty Version, Namespace or Name stands for any.
 type Selection struct {
 	Group, Version, Kind, Subresource string
-	// Resource narrows the kinds to those whose resource has this name, such as
-	// "deployments"; a wildcard pattern, and empty for any. Admission rules name
-	// resources, and only a server, or a mapper, knows their kinds.
+	// Resource limits the kinds by their resource, such as "deployments"; a wildcard pattern, and empty for any.
+	// Admission rules name resources, and only a server, or a mapper, knows their kinds.
 	Resource        string
 	Namespace, Name string
 	Labels          *metav1.LabelSelector
 	// Fields is a field selector, which only a Reader compares; empty selects everything.
 	Fields string
-	// ReadAs is the version to read the objects in, where the server has it and all
-	// selections agree; empty for the server's preferred version.
+	// ReadAs is the version in which to read the objects, where the server has it and all selections agree;
+	// empty for the server's preferred version.
 	ReadAs string
 }
 
-// SelectionSet is a list of selections, each of which is in it once: thousands of policies may select the
-// same. The zero value is empty.
+// SelectionSet is a list of distinct selections: thousands of policies may share one. The zero value is
+// empty.
 type SelectionSet struct {
 	All []Selection // in the order in which they were added
 
 	known map[question]bool
 }
 
-// Add adds those that are new.
+// Add adds the selections that are new.
 func (s *SelectionSet) Add(all ...Selection) {
 	for _, one := range all {
 		if id := askedFor("list", one); !s.known[id] {
@@ -54,8 +52,8 @@ func (s *SelectionSet) Add(all ...Selection) {
 	}
 }
 
-// SplitRequests tells selections of objects from those of requests to subresources. AnySubresource stands for
-// both.
+// SplitRequests separates selections of objects from selections of requests to subresources. AnySubresource
+// stands for both.
 func SplitRequests(all []Selection) (objects, requests []Selection) {
 	for _, s := range all {
 		if s.Subresource != "" {
@@ -69,8 +67,7 @@ func SplitRequests(all []Selection) (objects, requests []Selection) {
 	return objects, requests
 }
 
-// TellObjects tells the requests to subresources that have the object itself, such as those to its status,
-// from others.
+// TellObjects separates requests to subresources with the object itself, such as its status, from others.
 func TellObjects(requests []Selection) (objects, others []Selection) {
 	for _, s := range requests {
 		if kind, known := KindOfRequest(schema.GroupVersionKind{}, s.Subresource); known && kind.Empty() {
@@ -82,23 +79,22 @@ func TellObjects(requests []Selection) (objects, others []Selection) {
 	return objects, others
 }
 
-// Exact reports whether the selection can select a single object at most.
+// Exact reports whether the selection selects at most a single object.
 func (s Selection) Exact() bool {
 	return s.Name != "" && !selector.HasWildcard(s.Namespace) && !selector.HasWildcard(s.Name) && s.ExactKind() && s.Labels == nil && s.Fields == ""
 }
 
-// ExactKind reports whether all that the selection can select is of a single kind.
+// ExactKind reports whether the selection is limited to a single kind.
 func (s Selection) ExactKind() bool {
 	return s.Resource == "" && !selector.HasWildcard(s.Group) && !selector.HasWildcard(s.Version) &&
 		!selector.HasWildcard(s.Kind)
 }
 
-// MatchesResource reports whether the resource of a kind, such as "deployments", is
-// selected.
+// MatchesResource reports whether a kind's resource, such as "deployments", is selected.
 func (s Selection) MatchesResource(resource string) bool { return openOrMatch(s.Resource, resource) }
 
-// Matches reports whether the object is selected. The resource, the subresource and the Fields
-// do not count: an object does not show through which endpoint it was read.
+// Matches reports whether the object is selected. Resource, subresource and Fields do not count: an object
+// does not show the endpoint through which it was read.
 func (s Selection) Matches(u *unstructured.Unstructured) bool {
 	k := KeyOf(u)
 	if named := s.MatchesName(k) && openOrMatch(s.Version, k.Version); !named || s.Labels == nil {
@@ -118,8 +114,8 @@ func (s Selection) MatchesName(k ObjectKey) bool {
 	return s.MatchesKind(k) && openOrMatch(s.Namespace, k.Namespace) && openOrMatch(s.Name, k.Name)
 }
 
-// MayMeet reports whether there may be an object that both selections select. Labels and versions do not
-// count, and of two patterns it is not known.
+// MayMeet reports whether an object may be in both selections. Labels and versions do not count, and two
+// patterns may always meet.
 func (s Selection) MayMeet(other Selection) bool {
 	meet := func(a, b string) bool {
 		switch {
@@ -135,9 +131,8 @@ func (s Selection) MayMeet(other Selection) bool {
 		open(s.Namespace, other.Namespace) && open(s.Name, other.Name)
 }
 
-// Mismatches lists the parts of the selection that an object, known by its key and
-// labels, does not meet. An object of another kind is compared no further: KindOnly
-// reports that of the list.
+// Mismatches lists the parts of the selection that an object does not meet, by its key and labels. An object
+// of another kind is compared no further, which KindOnly reports.
 func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
 	if !s.MatchesKind(k) {
 		return []Mismatch{NewMismatch(partKind, s.typeText(), Selection{Group: k.Group, Kind: k.Kind}.typeText())}
@@ -148,7 +143,7 @@ func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
 			out = append(out, NewMismatch(part, wanted, found))
 		}
 	}
-	exact := s.Exact() // it selects by a whole key, of which no part is open
+	exact := s.Exact() // a whole key: no part is open
 	add(exact || openOrMatch(s.Version, k.Version), "version", s.Version, k.Version)
 	add(s.Subresource == k.Subresource, "subresource", s.Subresource, k.Subresource)
 	add(openOrMatch(s.Namespace, k.Namespace) && (!exact || s.Namespace == k.Namespace), "namespace",
@@ -166,20 +161,18 @@ func (s Selection) Mismatches(k ObjectKey, has map[string]string) []Mismatch {
 
 const partKind = "kind"
 
-// KindOnly reports whether a list of Mismatches is that of an object of another kind.
+// KindOnly reports whether the Mismatches are of an object of another kind.
 func KindOnly(mismatches []Mismatch) bool {
 	return len(mismatches) > 0 && mismatches[0].Criterion == partKind
 }
 
-// openOrMatch reports whether a part of a selection, which may be left open, covers
-// the text.
+// openOrMatch reports whether a part of a selection, which may be open, covers a string.
 func openOrMatch(pattern, text string) bool {
 	return pattern == "" || selector.MatchWildcard(pattern, text)
 }
 
-// String is how messages name a selection: "apps/Deployment shop/web",
-// "deployments.apps in shop with app=web", "*". A part that is only known when a
-// rule runs is "(computed)".
+// String formats a selection for messages: "apps/Deployment shop/web", "deployments.apps in shop with
+// app=web", "*". A part known only when a rule runs is "(computed)".
 func (s Selection) String() string {
 	var b strings.Builder
 	b.WriteString(s.typeText())
@@ -221,8 +214,8 @@ func (s Selection) typeText() string {
 	return s.Kind
 }
 
-// ObjectFilter decides which objects a Source hands out: those that some selection of
-// the policies and the user's scope both select. It is immutable.
+// ObjectFilter decides which objects a Source hands out: objects in both the user's scope and a selection of
+// the policies. It is immutable.
 type ObjectFilter struct {
 	selections []selection
 	scope      Scope
@@ -233,8 +226,7 @@ type selection struct {
 	labels labels.Selector
 }
 
-// NewObjectFilter compiles the selections. It returns an error for a label selector that no
-// server would accept.
+// NewObjectFilter compiles the selections. A label selector that no server would accept is an error.
 func NewObjectFilter(selections []Selection, scope Scope) (*ObjectFilter, error) {
 	c := &ObjectFilter{scope: scope}
 	for _, s := range selections {
@@ -258,11 +250,11 @@ type KindFilter struct {
 	explicit   bool // a policy or the user named the kind, not just a wildcard
 }
 
-// ForKind returns the filter for a kind; false when it selects no object of the kind.
+// ForKind returns the filter for a kind; false when it selects none of its objects.
 func (c *ObjectFilter) ForKind(m *meta.RESTMapping) (*KindFilter, bool) {
 	gvk := m.GroupVersionKind
-	// The namespaces of the scope do not apply to objects that have none if the user typed their kind, as in
-	// kubectl get.
+	// Namespaces of the scope do not apply to cluster-scoped objects if the user typed their kind, as in kubectl
+	// get.
 	typed := slices.DeleteFunc(slices.Clone(c.scope.Only),
 		func(key ObjectKey) bool { return key.GroupKind != gvk.GroupKind() })
 	if m.Scope.Name() != meta.RESTScopeNameNamespace && !c.scope.ClusterScoped && len(typed) == 0 {
@@ -292,7 +284,7 @@ func (c *ObjectFilter) reaches(m *meta.RESTMapping, s selection) bool {
 		len(c.scope.within(s.Namespace)) > 0
 }
 
-// Matches reports whether an object is to be evaluated. What a controller owns has to be named explicitly.
+// Matches reports whether an object is to be evaluated. Objects of a controller must be named explicitly.
 func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 	if !k.explicit && metav1.GetControllerOfNoCopy(u) != nil {
 		return false
@@ -313,8 +305,8 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 // Keys lists the objects that the user named; empty if there is no such restriction.
 func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
-// Namespaces returns the namespaces that matching objects can be in; none where these are not known. It is
-// meaningful for namespaced kinds only.
+// Namespaces returns the possible namespaces of matching objects; none if unknown. It is meaningful only for
+// namespaced kinds.
 func (k *KindFilter) Namespaces() []string {
 	if listed := k.scope.Listed(); len(listed) > 0 {
 		return slices.DeleteFunc(slices.Clone(listed), func(namespace string) bool { return !k.MayBeIn(namespace) })
@@ -331,8 +323,7 @@ func (k *KindFilter) MayBeIn(namespace string) bool {
 		func(s selection) bool { return openOrMatch(s.Namespace, namespace) })
 }
 
-// Name returns the one name that matching objects can have; empty when there may be
-// several.
+// Name returns the only possible name of matching objects; empty when there may be several.
 func (k *KindFilter) Name() string {
 	return k.shared(func(s selection) string { return s.Name })
 }
@@ -342,8 +333,7 @@ func (k *KindFilter) ReadAs() string {
 	return k.shared(func(s selection) string { return s.ReadAs })
 }
 
-// Labels returns a label selector, as a server takes it, that covers all matching
-// objects.
+// Labels returns a label selector for a server that covers all matching objects.
 func (k *KindFilter) Labels() string {
 	all := labels.Everything()
 	if k.scope.Labels != nil {
@@ -359,7 +349,7 @@ func (k *KindFilter) Labels() string {
 	return all.DeepCopySelector().Add(requirements...).String()
 }
 
-// shared returns the text without wildcards that all selections agree on, if any.
+// shared returns the string without wildcards on which all selections agree, if any.
 func (k *KindFilter) shared(part func(selection) string) string {
 	text := part(k.selections[0])
 	if selector.HasWildcard(text) {
@@ -377,8 +367,7 @@ func namesObject(key ObjectKey, namespace, name string) bool {
 	return key.Name == name && (key.Namespace == "" || key.Namespace == namespace)
 }
 
-// leftOutOfWildcards are kinds of which there are many short-lived objects that
-// users do not configure.
+// leftOutOfWildcards are kinds with many short-lived objects that users do not configure.
 var leftOutOfWildcards = map[schema.GroupKind]bool{ //nolint:gochecknoglobals // an immutable table
 	{Kind: "Event"}:                                    true,
 	{Group: "events.k8s.io", Kind: "Event"}:            true,

@@ -11,29 +11,28 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Reader serves objects that policies, and the evaluation itself, ask for.
-// Objects that it hands out are shared and must not be modified.
+// Reader serves objects to policies and to the evaluation. They are shared and must not be modified.
 type Reader interface {
 	// Get returns one object, or an error for which apierrors.IsNotFound holds.
 	Get(context.Context, ObjectKey) (*unstructured.Unstructured, error)
-	// List streams what a selection names, page by page, in a stable order. A
-	// wildcard kind stands for every kind that can be listed.
+	// List streams the objects of a selection, page by page, in a stable order. A wildcard kind stands for every
+	// kind that can be listed.
 	List(context.Context, Selection) iter.Seq2[*unstructured.Unstructured, error]
-	// Schema returns how the server merges and compares objects of a kind. It is the
-	// zero value for a kind without a known schema.
+	// Schema returns how the server merges and compares objects of a kind; the zero value for a kind without a
+	// known schema.
 	Schema(context.Context, schema.GroupVersionKind) (Schema, error)
 }
 
-// Page is one part of a listing. Target decodes the i-th object when it is
-// called, so that a page can be decoded by several workers side by side.
+// Page is one part of a listing. Target decodes the i-th object on demand, so that several workers can decode
+// a page side by side.
 type Page interface {
 	Len() int
 	Target(i int) (Target, error)
 }
 
-// UnreadableError is what a Source yields for a part of a listing that could not
-// be read, such as a resource that the user may not list: the run goes on with
-// the rest and counts as incomplete. Any other error of a Source ends the run.
+// UnreadableError is yielded by a Source for an unreadable part of a listing, such as a resource that the
+// user may not list: the run goes on with the rest and counts as incomplete. Any other error of a Source ends
+// the run.
 type UnreadableError struct {
 	What string // "pods in namespace shop"
 	Err  error
@@ -45,10 +44,9 @@ func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 // Unwrap returns the server's error.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// Source streams the objects to evaluate: those that both the selections of the
-// programs and the user's own choice (namespace, selector, types, names) allow.
-// Each object comes once, whatever the number of selections that name it, in an
-// order that does not change from run to run.
+// Source streams the objects to evaluate: in the selections of the programs and in the user's own choice
+// (namespace, selector, types, names). Each object comes once, however many selections name it, in the same
+// order in every run.
 type Source interface {
 	Pages(context.Context, []Selection) iter.Seq2[Page, error]
 }
@@ -93,7 +91,7 @@ func (p AlteredPage) Target(i int) (Target, error) {
 	return p.Alter(t), nil
 }
 
-// ReadAhead lets produce work on the next item while the current one is used. It is over when produce is.
+// ReadAhead lets produce work on the next item while the current one is used. It ends only after produce has.
 func ReadAhead[T any](
 	ctx context.Context, produce func(context.Context) iter.Seq2[T, error],
 ) iter.Seq2[T, error] {
@@ -131,41 +129,38 @@ func ReadAhead[T any](
 	}
 }
 
-// Schema answers the questions that are asked of a kind's OpenAPI schema. All are nil where the
-// kind has no schema.
+// Schema answers questions about a kind's OpenAPI schema. All fields are nil for a kind without one.
 type Schema struct {
 	// Types converts to structured-merge-diff's typed values: list-map keys,
 	// sets and atomics, as server-side apply and CEL's ApplyConfiguration merge.
 	Types managedfields.TypeConverter
-	// NonNull returns Types without those of fields that may be null, as a CustomResourceDefinition can allow
-	// it.
+	// NonNull returns Types without the types of nullable fields, which a CustomResourceDefinition can have.
 	NonNull func() managedfields.TypeConverter
-	// Fields says which values a server takes, and how lists are patched.
+	// Fields knows the values that a server accepts, and the patch strategies of lists.
 	Fields FieldValidator
 }
 
-// FieldValidator knows the fields of a kind, and what values they can have: their types,
-// enumerations, and which may not be absent. What a server checks beyond that is not known.
+// FieldValidator knows the fields of a kind and their possible values: types, enumerations and required
+// fields. Further checks of a server are unknown.
 type FieldValidator interface {
-	// Validate returns what of a value a server would refuse, if the value stood at the path, or,
-	// for nil, if nothing did.
+	// Validate returns the fields that a server would refuse, if the value stood at the path or, for nil, if
+	// nothing did.
 	Validate(at fieldpath.Path, value any) []InvalidField
-	// ListPatch returns the patch strategies and the merge key of a list, for strategic merge; false if there
-	// is no such list. An empty name on the path stands for the elements of one.
+	// ListPatch returns the patch strategies and the merge key of a list, for strategic merge; false if there is
+	// no such list. An empty name on the path stands for the elements of a list.
 	ListPatch(path []string) (strategies []string, key string, known bool)
 }
 
 // InvalidField is a field that a server would refuse.
 type InvalidField struct {
 	Path fieldpath.Path
-	// Why completes a sentence about the field, and names no value: "has to be a boolean, and is a
-	// string".
+	// Why completes a sentence about the field, without values: "has to be a boolean, and is a string".
 	Why string
 	// Unknown reports that the type has no such field.
 	Unknown bool
-	// Meant is the field that one which there is not was probably meant to be; empty for none.
+	// Meant is the existing field that was probably meant; empty for none.
 	Meant string
-	// Allowed are the values that the field may have, where it has one that is none of them.
+	// Allowed are the allowed values, where the field has another one.
 	Allowed []any
 }
 

@@ -15,20 +15,19 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// RuleRef names a rule and where it stands. Its JSON is that of plans, journals and
-// reports.
+// RuleRef names a rule and its place. Its JSON is part of plans, journals and reports.
 type RuleRef struct {
 	Dialect string `json:"dialect"`          // "kyverno", "gatekeeper", ...
 	Policy  string `json:"policy"`           // "team-labels", or "shop/team-labels" for a namespaced policy
 	Rule    string `json:"rule,omitempty"`   // empty in languages whose policies have no named rules
 	Via     string `json:"via,omitempty"`    // the binding and parameter through which the policy applied
 	Origin  string `json:"origin,omitempty"` // as in Document
-	// Severity is what SeverityOf returns for the policy.
+	// Severity is the result of SeverityOf for the policy.
 	Severity string `json:"severity,omitempty"`
 }
 
-// SeverityOf returns how important a policy is by its annotation policies.kyverno.io/severity: critical,
-// high, medium, low or info; empty where it says nothing else.
+// SeverityOf returns the severity of a policy by its annotation policies.kyverno.io/severity: critical, high,
+// medium, low or info; empty for anything else.
 func SeverityOf(policy *unstructured.Unstructured) string {
 	switch severity := strings.ToLower(policy.GetAnnotations()["policies.kyverno.io/severity"]); severity {
 	case "critical", "high", "medium", "low", "info":
@@ -37,7 +36,7 @@ func SeverityOf(policy *unstructured.Unstructured) string {
 	return ""
 }
 
-// String is "policy/rule", or "policy" alone.
+// String is "policy/rule", or "policy" without a rule.
 func (r RuleRef) String() string {
 	if r.Rule == "" {
 		return r.Policy
@@ -45,7 +44,7 @@ func (r RuleRef) String() string {
 	return r.Policy + "/" + r.Rule
 }
 
-// parameterMark stands in Via before the parameter.
+// parameterMark precedes the parameter in Via.
 const parameterMark = " with "
 
 // WithParameter returns the reference with a parameter of the binding, such as "ConfigMap shop/limits".
@@ -54,13 +53,13 @@ func (r RuleRef) WithParameter(name string) RuleRef {
 	return r
 }
 
-// WithoutParameter returns the reference as it is where no parameter is known.
+// WithoutParameter returns the reference without its parameter.
 func (r RuleRef) WithoutParameter() RuleRef {
 	r.Via, _, _ = strings.Cut(r.Via, parameterMark)
 	return r
 }
 
-// Outcome is what came of one rule on one object.
+// Outcome is the result of one rule on one object.
 type Outcome string
 
 // The outcomes, from the most to the least interesting.
@@ -72,50 +71,47 @@ const (
 	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
 	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why if need be
 	NotMatched  Outcome = "not-matched"
-	// AsCreated is what a RuleSummary has of a rule that would change the object if it were created, and not,
-	// or not so, if it were updated. No step has it.
+	// AsCreated is, in a RuleSummary, a rule that would change the object if it were created, and not, or not
+	// so, if it were updated. No step has it.
 	AsCreated Outcome = "as-created"
 )
 
-// Incomplete reports whether the outcome leaves open what the policy would do.
+// Incomplete reports whether the effect of the policy remains unknown.
 func (o Outcome) Incomplete() bool { return o == Failed || o == Denied || o == Unsupported }
 
-// Warning is something a user should know about a step that went well.
+// Warning is information for the user about a step that went well.
 type Warning string
 
 // Step is what one rule did to one object.
 type Step struct {
 	Rule RuleRef
-	// Trigger is the object whose existence made a mutate-existing rule act on
-	// the one that is changed; zero for a rule that acts on what it matched.
+	// Trigger is the object that made a mutate-existing rule change this one; zero for a rule that changes its
+	// match.
 	Trigger ObjectKey
-	// TriggerChangedBy are the rules that change Trigger in the same run: Rule acts as on a trigger that
-	// they have changed.
+	// TriggerChangedBy are the rules that change Trigger in the same run: Rule sees it as they leave it.
 	TriggerChangedBy []RuleRef
 	Outcome          Outcome
-	// AsCreated marks what the rule does if the object is created now, where an update is something else.
+	// AsCreated marks the effect of the rule on a creation of the object, where an update differs.
 	AsCreated bool
-	// Again is the rule after whose change the step's rule ran once more; empty in the first round.
+	// Again is the rule whose change made the step's rule run once more; empty in the first round.
 	Again string
-	// NotIdempotent says why evaluating the rule on its own result may change it
-	// again (it reads a clock, draws a random value, ...); empty where nothing is
-	// known against it. What evaluating it again finds is an Impact.
+	// NotIdempotent says why the rule may change its own result again (it reads a clock, draws a random value,
+	// ...); empty where no reason is known. A second evaluation reports Impacts.
 	NotIdempotent string
-	// After is the object after the rule, where a dialect reports that Outcome is Changed. The
-	// engine keeps Fields in its place.
+	// After is the object after the rule, where a dialect reports Changed. The engine keeps Fields instead.
 	After *unstructured.Unstructured
-	// Fields is what the rule changed, computed by the engine like Change.Fields.
+	// Fields are the changes of the rule, computed by the engine like Change.Fields.
 	Fields   []FieldChange
 	Warnings []Warning
-	// Confidential reports that the rule may have read more of a Secret, or of what was made of one, than
-	// its metadata, kind and type. So nothing that the step says may be shown, nor what the rule writes, but
-	// for values that Writes knows to be literal.
+	// Confidential reports that the rule may have read more of a Secret, or of content made from one, than its
+	// metadata, kind and type. Then neither the messages of the step nor its values may be shown, except for
+	// values that Writes knows to be literal.
 	Confidential bool
-	// Writes are, of a confidential step, the places to which the rule writes.
+	// Writes are the places to which the rule of a confidential step writes.
 	Writes Writes
-	// Err says why the step was skipped, unsupported, denied or failed, did not
-	// match, or changed nothing although the object is not simply as the rule wants
-	// it. Its text is made late, so that what is not shown costs nothing.
+	// Err says why the step was skipped, unsupported, denied or failed, did not match, or changed nothing
+	// although the object is not simply as the rule wants it. Its message is made on demand: it costs nothing if
+	// it is not shown.
 	Err error
 }
 
@@ -138,8 +134,8 @@ type stepJSON struct {
 	Warnings      []Warning `json:"warnings,omitempty"`
 }
 
-// MarshalJSON writes what the rule did, the text of Err as the reason, and of the
-// fields their paths. After is that of the Change that the step is in.
+// MarshalJSON writes what the rule did, the message of Err as the reason, and the paths of the fields. After
+// is in the Change of the step.
 func (s Step) MarshalJSON() ([]byte, error) {
 	out := stepJSON{
 		RuleRef: s.Rule, Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,
@@ -154,8 +150,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, but for the fields: their paths are for
-// people.
+// UnmarshalJSON reads the output of MarshalJSON, except for the fields: their paths are for people.
 func (s *Step) UnmarshalJSON(text []byte) error {
 	var in stepJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -171,22 +166,21 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// HeldBack is why a policy that matched changes nothing: another one fails on the
-// same object, which admission then refuses.
+// HeldBack is the reason why a matching policy changes nothing: another one fails on the same object, which
+// admission then refuses.
 func HeldBack(by string) error {
 	return fmt.Errorf("%s fails on this object, so no policy changes it", by)
 }
 
-// Sink takes steps in the order in which they happen. Reasons of outcomes that
-// it does not want need not be built, nor is a step needed of a rule that did
-// not match. A Sink is used by one goroutine at a time.
+// Sink takes steps in the order in which they happen. It needs no reasons for outcomes that it does not want,
+// and no step of a rule that did not match. A Sink is used by one goroutine at a time.
 type Sink interface {
 	Wants(Outcome) bool
 	Step(Step)
 }
 
-// HandOver gives all steps of a program to a Sink. Where a policy fails, for which admission refuses the
-// object, those that changed it are held back.
+// HandOver gives all steps of a program to a Sink. Where a policy fails, so that admission refuses the
+// object, steps that changed it are held back.
 func HandOver(sink Sink, steps []Step, denied string) {
 	for _, s := range steps {
 		if denied != "" && s.Outcome == Changed {
@@ -196,11 +190,11 @@ func HandOver(sink Sink, steps []Step, denied string) {
 	}
 }
 
-// RuleFilter keeps or leaves out rules by what the user typed for --only and
-// --skip: "POLICY" or "POLICY/RULE". The zero value keeps all.
+// RuleFilter selects rules by the user's --only and --skip: "POLICY" or "POLICY/RULE". The zero value keeps
+// all.
 type RuleFilter struct{ Only, Skip []string }
 
-// Keeps returns a function that reports whether a rule takes part in the run, given the names that it has.
+// Keeps returns a function that reports whether a rule, given its names, takes part in the run.
 func (f RuleFilter) Keeps() func(names ...RuleRef) bool {
 	only, skip := sets.New(f.Only...), sets.New(f.Skip...)
 	return func(names ...RuleRef) bool {
@@ -213,7 +207,7 @@ func (f RuleFilter) Keeps() func(names ...RuleRef) bool {
 	}
 }
 
-// mostReasons bounds what is reported.
+// mostReasons bounds the reported reasons.
 const mostReasons = 3
 
 // Reasons collects why one rule did what it did on one object. A nil Reasons collects
@@ -231,7 +225,7 @@ type gathered struct {
 // NewReasons returns an empty list.
 func NewReasons() *Reasons { return &Reasons{gathered: &gathered{}} }
 
-// At returns the same list for a part of the rule, which its reasons then name.
+// At returns the same list for a part of the rule, which precedes its reasons.
 func (l *Reasons) At(place string) *Reasons {
 	if l == nil {
 		return nil
@@ -239,7 +233,7 @@ func (l *Reasons) At(place string) *Reasons {
 	return &Reasons{place: l.place + place + ": ", gathered: l.gathered}
 }
 
-// Add adds a reason. Reasons beyond the bound are counted, and not formatted.
+// Add adds a reason. Reasons beyond the bound are only counted.
 func (l *Reasons) Add(format string, args ...any) {
 	switch {
 	case l == nil:
@@ -250,8 +244,8 @@ func (l *Reasons) Add(format string, args ...any) {
 	}
 }
 
-// Err returns all reasons as one error, or nil if there are none: why a rule that ran changed nothing, where
-// the object does not simply have what the rule writes already.
+// Err joins the reasons why a rule that ran changed nothing, where the object lacks what the rule writes; nil
+// for none.
 func (l *Reasons) Err() error {
 	if l == nil || len(l.gathered.texts) == 0 {
 		return nil
@@ -263,8 +257,7 @@ func (l *Reasons) Err() error {
 	return errors.New(text)
 }
 
-// Mismatch is one criterion of a rule that an object does not meet. As an error it
-// is why a Step is NotMatched.
+// Mismatch is one criterion of a rule that an object does not meet: the error of a NotMatched Step.
 type Mismatch struct {
 	// Criterion is the field of the rule, such as "kinds" or "namespaceSelector";
 	// a whole sentence where Wanted is empty.
@@ -273,8 +266,8 @@ type Mismatch struct {
 	Found     string // what the object has instead, with its verb: "is Service", "has none"
 }
 
-// NewMismatch returns the mismatch of a criterion that compares one value of the
-// object, which is empty where the object has none.
+// NewMismatch returns the mismatch of a criterion with one value of the object, empty where the object has
+// none.
 func NewMismatch(criterion, wanted, value string) Mismatch {
 	found := "has none"
 	if value != "" {
@@ -291,15 +284,15 @@ func (m Mismatch) Error() string {
 	return m.Criterion + ": wants " + m.Wanted + ", " + m.Found
 }
 
-// FoundLabels returns what a set of labels has of those that a selector asks for, as the
-// Found of a Mismatch: "has app=db", "has no app, only team=shop", "has none".
+// FoundLabels describes, as the Found of a Mismatch, the labels for which a selector asks: "has app=db", "has
+// no app, only team=shop", "has none".
 func FoundLabels(set map[string]string, l *selector.Labels) string {
 	return describeFound(set, l.Keys(),
 		func(key string) string { return key + "=" + Shorten(set[key], mostBytes) })
 }
 
-// FoundAnnotations is FoundLabels for annotations and the patterns that they are
-// compared with. Values of other annotations are left out: one may hold the whole object.
+// FoundAnnotations is FoundLabels for annotations and their patterns. Values of other annotations are left
+// out: one may hold the whole object.
 func FoundAnnotations(set, patterns map[string]string) string {
 	return describeFound(set, slices.Sorted(maps.Keys(patterns)), func(key string) string { return key })
 }

@@ -18,29 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ObjectKey identifies an object: by UID where it is known, else by group,
-// kind, namespace and name. The version is how the object was read and never
-// a part of its identity.
+// ObjectKey identifies an object: by UID if known, else by group, kind, namespace and name. The version is
+// the one read, never a part of the identity.
 type ObjectKey struct {
 	schema.GroupKind
 	Version, Namespace, Name, Subresource string
 	UID                                   types.UID
-	// Cluster is the name of the object's cluster in what is shown of several; an evaluation is of one
-	// cluster, and has none.
+	// Cluster is the object's cluster in output about several; empty in an evaluation, which is of one.
 	Cluster string
-	// Of is what the object would be made of, if it is none that is there; else zero.
+	// Of is the maker of an object that does not exist; else zero.
 	Of Maker
 }
 
-// Maker is the object, in the same namespace, of which another would be made, and what would make it: its
-// controller, or Template, an ExpansionTemplate of Gatekeeper.
+// Maker is the object, in the same namespace, of which another would be made: by its controller, or by
+// Template, an ExpansionTemplate of Gatekeeper.
 type Maker struct {
 	schema.GroupKind
 	Version, Name, Template string
 }
 
 // Made returns the key of an object that would be made of the one with the key, by its controller or by a
-// template. What that is made of in turn is of the same Maker.
+// template. An object made of that in turn has the same Maker.
 func (k ObjectKey) Made(object *unstructured.Unstructured, template string) ObjectKey {
 	out := KeyOf(object)
 	if out.Of = k.Of; k.Of == (Maker{}) {
@@ -50,7 +48,7 @@ func (k ObjectKey) Made(object *unstructured.Unstructured, template string) Obje
 	return out
 }
 
-// Place is the key of the object that is there: that of the Maker, or the key itself.
+// Place is the key of the existing object: the Maker, or the key itself.
 func (k ObjectKey) Place() ObjectKey {
 	if k.Of == (Maker{}) {
 		return k
@@ -104,8 +102,8 @@ func (k ObjectKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, but for the cluster, since a file is of one, and for Of, since
-// it has what is there.
+// UnmarshalJSON reads the output of MarshalJSON, without the cluster, since a file is of one, and without Of,
+// since a file has existing objects.
 func (k *ObjectKey) UnmarshalJSON(text []byte) error {
 	var in objectKeyJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -124,22 +122,21 @@ func (k ObjectKey) GroupVersionKind() schema.GroupVersionKind {
 	return k.GroupKind.WithVersion(k.Version)
 }
 
-// Named returns the key without version and UID. Two objects that had the same name,
-// one after the other, share it.
+// Named returns the key without version and UID. Successive objects of the same name share it.
 func (k ObjectKey) Named() ObjectKey {
 	k.Version, k.UID = "", ""
 	return k
 }
 
-// Whole is Named for the object itself, whichever part of it a key means.
+// Whole is Named without the subresource.
 func (k ObjectKey) Whole() ObjectKey {
 	k.Subresource = ""
 	return k.Named()
 }
 
-// String returns the name of the object for messages: "apps/Deployment shop/web",
-// "Node worker-1", "Deployment/scale shop/web", and with a cluster "Node worker-1 on prod". What is not there
-// is "Pod of apps/Deployment shop/web (as its controller would create it)".
+// String formats the key for messages: "apps/Deployment shop/web", "Node worker-1", "Deployment/scale
+// shop/web", and with a cluster "Node worker-1 on prod". An object that does not exist is "Pod of
+// apps/Deployment shop/web (as its controller would create it)".
 func (k ObjectKey) String() string {
 	var b strings.Builder
 	if k.Of != (Maker{}) {
@@ -172,8 +169,8 @@ func (k ObjectKey) typeName() string {
 // Operation is what the simulated admission request does to the object.
 type Operation string
 
-// The operations a user may ask for. OperationAuto stands for UPDATE; what CREATE would do differently comes
-// beside it, as Change.Created. Programs take it for UPDATE.
+// The operations a user may ask for. OperationAuto stands for UPDATE, with the differences of a CREATE in
+// Change.Created. Programs treat it as UPDATE.
 const (
 	OperationAuto   Operation = "auto"
 	OperationCreate Operation = "CREATE"
@@ -187,44 +184,42 @@ type UserInfo struct {
 	Groups   []string
 }
 
-// Empty reports whether no user was simulated at all.
+// Empty reports whether no user is simulated.
 func (u UserInfo) Empty() bool { return u.Username == "" && len(u.Groups) == 0 }
 
 // Request is the admission request that an evaluation simulates.
 type Request struct {
 	Operation Operation
 	User      UserInfo
-	// DryRun says that the request is to store nothing. What is evaluated for people is not such.
+	// DryRun says that the request is to store nothing. An evaluation for people does not set it.
 	DryRun bool
-	// Reinvocation marks the second round, in which a program runs only what
-	// its language runs again.
+	// Reinvocation marks the second round, in which a program runs only the rules that its language runs again.
 	Reinvocation bool
 }
 
-// Target is one live object and what admission would know about it. Nothing in
-// it is ever modified.
+// Target is one live object with the context of its admission. Nothing in it is ever modified.
 type Target struct {
 	Key    ObjectKey
 	Object *unstructured.Unstructured
-	// Written is the object as its manifest has it, in the place of which Object is as a server decodes
-	// it, with its defaults; nil for an object of a cluster.
+	// Written is the object as in its manifest, while Object is as a server decodes it, with defaults; nil for
+	// an object of a cluster.
 	Written *unstructured.Unstructured
 	Origin  string // as in Document; empty for an object of a cluster
-	// OldObject is the object before the request: nil for CREATE, and the object itself for
-	// a DELETE and for an UPDATE that is simulated. That of a request that was made is what it was.
+	// OldObject is the object before the request: nil for CREATE, the object itself for DELETE and for a
+	// simulated UPDATE, and the recorded one for a request that was made.
 	OldObject *unstructured.Unstructured
-	// Namespace is the object's Namespace; nil when the object is
-	// cluster-scoped, or when the Namespace cannot be read.
+	// Namespace is the object's Namespace; nil when the object is cluster-scoped, or the Namespace cannot be
+	// read.
 	Namespace *unstructured.Unstructured
-	// Mapping is nil when the kind is known from a manifest alone.
+	// Mapping is nil when the kind is known only from a manifest.
 	Mapping *meta.RESTMapping
 	Request Request
-	// Ignored says which rules leave the object alone.
+	// Ignored says which rules ignore the object.
 	Ignored Ignored
-	// Tainted reports that fields of the object were made of a Secret by rules before.
+	// Tainted reports that earlier rules made fields of the object from a Secret.
 	Tainted bool
-	// Invocation is what a program keeps of the first round for the second; nil
-	// where there is no second one, as for the subject of an Effect.
+	// Invocation keeps a program's state of the first round for the second; nil without a second round, as for
+	// the subject of an Effect.
 	Invocation *Invocation
 }
 
@@ -234,16 +229,14 @@ func (t *Target) IsSecret() bool {
 		t.Mapping != nil && t.Mapping.Resource.GroupResource() == schema.GroupResource{Resource: "secrets"}
 }
 
-// HoldsSecrets reports whether the object is a Secret, or Tainted: what reads it may be confidential.
+// HoldsSecrets reports whether the object is a Secret, or Tainted: reading it may be confidential.
 func (t *Target) HoldsSecrets() bool { return t.Tainted || t.IsSecret() }
 
-// Invocation is what one program, on one object, keeps between the two rounds of
-// an admission request.
+// Invocation is the state of one program, on one object, between the two rounds of an admission request.
 type Invocation struct {
-	// Kept is of the program's own choice.
+	// Kept is for the program's own use.
 	Kept any
-	// Again asks for the second round even where no later program changes the
-	// object behind this one.
+	// Again asks for the second round even where no later program changes the object.
 	Again bool
 }
 
@@ -268,8 +261,7 @@ func (t Target) As(o Operation) Target {
 // Open reports whether the user left the operation open.
 func (r Request) Open() bool { return r.Operation == "" || r.Operation == OperationAuto }
 
-// IdentityError is a rule that would make another object of the one it was given, which no
-// server takes.
+// IdentityError is a rule that would turn an object into another one, which no server accepts.
 type IdentityError struct{ Field string }
 
 // Error names the field.
@@ -277,8 +269,8 @@ func (e *IdentityError) Error() string {
 	return fmt.Sprintf("changes %s, which makes it another object", e.Field)
 }
 
-// SameObject returns an *IdentityError if two states differ in what identifies an object:
-// apiVersion, kind, name, namespace or uid.
+// SameObject returns an *IdentityError if two states differ in the object's identity: apiVersion, kind, name,
+// namespace or uid.
 func SameObject(before, after map[string]any) error {
 	for _, path := range [][]string{
 		{"apiVersion"},
@@ -296,8 +288,8 @@ func SameObject(before, after map[string]any) error {
 	return nil
 }
 
-// Identical reports whether two values of JSON are one and the same in memory, as opposed to
-// equal. Scalars and empty lists are if they are equal. It walks into nothing.
+// Identical reports whether two JSON values are the same in memory, as opposed to equal. Scalars and empty
+// lists are the same if equal. It does not descend into values.
 func Identical(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -312,12 +304,11 @@ func Identical(a, b any) bool {
 
 func identity(m map[string]any) unsafe.Pointer { return reflect.ValueOf(m).UnsafePointer() }
 
-// ReadNamespace returns the Namespace of the object: the one that came with the
-// target, or else the one that w has. It is nil for an object in no namespace.
+// ReadNamespace returns the object's Namespace: the target's own, or else w's. It is nil for a cluster-scoped
+// object.
 //
-// A Namespace that w does not have, because manifests leave it out, is known by its
-// name alone: what follows is evaluated as if it had no labels of its own, and w is
-// notified that it lacks it. The error is a *NamespaceError.
+// A Namespace that w lacks, because manifests leave it out, is known only by its name: the evaluation goes on
+// as if it had no labels of its own, and w is notified. The error is a *NamespaceError.
 func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unstructured, error) {
 	name := t.Key.Namespace
 	if t.Namespace != nil {
@@ -340,9 +331,9 @@ func (t Target) ReadNamespace(ctx context.Context, w *World) (*unstructured.Unst
 	return namespace, nil
 }
 
-// NamespaceLabels returns the labels of the object's Namespace for a selector that asks for
-// keys; nil for an object in no namespace. A selector that asks for nothing but the name needs no
-// Namespace that can be read. The error is that of ReadNamespace.
+// NamespaceLabels returns the labels of the object's Namespace for a selector with the given keys; nil for an
+// object in no namespace. A selector of only the name needs no readable Namespace. It fails like
+// ReadNamespace.
 func (t Target) NamespaceLabels(ctx context.Context, w *World, keys []string) (map[string]string, error) {
 	if t.Namespace == nil && t.Key.Namespace != "" && OnlyName(keys) {
 		return BareNamespace(t.Key.Namespace).GetLabels(), nil
@@ -354,8 +345,8 @@ func (t Target) NamespaceLabels(ctx context.Context, w *World, keys []string) (m
 	return LabelsOfNamespace(namespace), nil
 }
 
-// LabelsOfNamespace returns the labels that a Namespace has on an API server, which sets the one of
-// its name; manifests seldom do.
+// LabelsOfNamespace returns the labels of a Namespace on an API server, which sets the name label; manifests
+// seldom do.
 func LabelsOfNamespace(namespace *unstructured.Unstructured) map[string]string {
 	labels := namespace.GetLabels()
 	if labels == nil {
@@ -365,13 +356,12 @@ func LabelsOfNamespace(namespace *unstructured.Unstructured) map[string]string {
 	return labels
 }
 
-// OnlyName reports whether the keys of labels are no more than the one that every Namespace has
-// for its name.
+// OnlyName reports whether the keys have no label besides the name label of every Namespace.
 func OnlyName(keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return key != corev1.LabelMetadataName })
 }
 
-// BareNamespace is a Namespace with the one label that every Namespace has.
+// BareNamespace returns a Namespace with only the name label of every Namespace.
 func BareNamespace(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
@@ -381,7 +371,7 @@ func BareNamespace(name string) *unstructured.Unstructured {
 	}}
 }
 
-// LackNamespace reports that the evaluation depends on labels of a Namespace that is not there.
+// LackNamespace reports that the evaluation depends on labels of a missing Namespace.
 func (w *World) LackNamespace(name string) {
 	if w.Lack != nil {
 		w.Lack(&UnreadableError{What: "Namespace " + name, Err: errNoNamespace})
@@ -390,13 +380,12 @@ func (w *World) LackNamespace(name string) {
 
 var errNoNamespace = errors.New("it is not there, and rules that ask for its labels are evaluated as if it had none; --world adds it to manifests")
 
-// ReadNamespace reads a Namespace. The error is that of the Reader, which must not be nil.
+// ReadNamespace reads a Namespace. The Reader must not be nil, and its error is returned.
 func (w *World) ReadNamespace(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	return w.Get(ctx, ObjectKey{GroupKind: schema.GroupKind{Kind: "Namespace"}, Version: "v1", Name: name})
 }
 
-// NamespaceError is a Namespace that cannot be read, so that nothing is known of
-// its labels.
+// NamespaceError is a Namespace that cannot be read: its labels are unknown.
 type NamespaceError struct {
 	Name string
 	Err  error

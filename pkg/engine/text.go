@@ -17,7 +17,7 @@ const (
 // Few returns the first of many names: "a, b, c and 2 more".
 func Few[T any](all []T) string { return FewOf(all, len(all)) }
 
-// FewOf is Few of n names, of which only the first need be given.
+// FewOf is Few for n names; only the first ones need be given.
 func FewOf[T any](first []T, n int) string {
 	var names []string
 	for _, one := range first[:min(len(first), mostNamed)] {
@@ -30,10 +30,10 @@ func FewOf[T any](first []T, n int) string {
 	return text
 }
 
-// Cut stands at the end of a string that was cut.
+// Cut ends a string that was cut.
 const Cut = "..."
 
-// Shorten returns the first bytes of a string that has more than that, and Cut.
+// Shorten returns the first bytes of a longer string, and Cut.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -41,8 +41,7 @@ func Shorten(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + Cut
 }
 
-// FirstWords returns the words that begin a string, as many as take so many bytes, and Cut where there are
-// more. No word is split.
+// FirstWords returns the first whole words of a string, up to so many bytes, and Cut if there are more.
 func FirstWords(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -50,13 +49,12 @@ func FirstWords(text string, most int) string {
 	return text[:max(0, strings.LastIndexAny(text[:most], space))] + " " + Cut
 }
 
-// MaxMessage is how many bytes a message has that may quote what a policy or an object says: one about a
-// policy, or why a rule failed, was denied or is not supported.
+// MaxMessage limits, in bytes, a message that may quote a policy or an object: about a policy, or why a rule
+// failed, was denied or is unsupported.
 const MaxMessage = 8 << 10
 
-// Ends returns the words that begin and end a string, as many as take so many bytes, with Cut in the place of
-// those between them. It is for messages, which quote what they are about and then say what is wrong with it.
-// No word is split.
+// Ends returns the first and last whole words of a string, up to so many bytes, with Cut between them: a
+// message quotes its subject first and ends with the problem.
 func Ends(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -69,11 +67,10 @@ func Ends(text string, most int) string {
 	return FirstWords(text, most-most/4) + tail[start:]
 }
 
-// space is what separates words.
 const space = " \t\r\n"
 
-// BriefValue returns a short form of a value: strings in quotes and shortened, maps and
-// lists by their size. It hides nothing.
+// BriefValue returns a short form of a value: strings quoted and shortened, maps and lists by size. It hides
+// nothing.
 func BriefValue(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -87,13 +84,13 @@ func BriefValue(value any) string {
 		return fmt.Sprintf("a list of %d", len(v))
 	}
 	raw, err := json.Marshal(value)
-	if err != nil { // no value of JSON
+	if err != nil { // not a JSON value
 		return fmt.Sprint(value)
 	}
 	return string(raw)
 }
 
-// Distinct returns the elements of a list in their order, each once. It writes to the list.
+// Distinct returns the distinct elements of a list in their order. It overwrites the list.
 func Distinct[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	return slices.DeleteFunc(list, func(one T) bool {

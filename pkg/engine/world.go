@@ -22,8 +22,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// World is all that an evaluation may ask. A nil capability makes a rule that
-// needs it unsupported, and the step names the flag that grants it.
+// World is everything that an evaluation may ask. A nil capability makes a rule that needs it unsupported,
+// and the step names the flag that grants it.
 type World struct {
 	Reader Reader
 	Raw    RawReader
@@ -37,40 +37,38 @@ type World struct {
 	Mapper   meta.RESTMapper
 	// Document returns an object as it was read; nil if all are of a cluster.
 	Document func(ObjectKey) Document
-	// Filtered reports whether Kyverno's resourceFilters keep its policies from an object; nil
-	// if there are none.
+	// Filtered reports whether Kyverno's resourceFilters exclude an object from its policies; nil without
+	// filters.
 	Filtered func(ObjectKey) bool
-	// Now and Seed stand still during a run, so that preview and apply agree on
-	// clocks and random values.
+	// Now and Seed are fixed during a run, so that preview and apply agree on clocks and random values.
 	Now  time.Time
 	Seed uint64
-	// Memo keeps, for the whole run, what was read for one object and serves
-	// others too: each object that a Get names is then read once. Nil keeps nothing.
+	// Memo keeps, for the whole run, reads for one object that serve others too: each object of a Get is read
+	// once. Nil keeps nothing.
 	Memo *Memo
-	// Lack is notified of what the evaluation needs and there is not, so that it went on as
-	// if that were empty; by several goroutines, and more than once. Nil where it does not matter.
+	// Lack is notified of missing things that the evaluation needed and took for empty; by several goroutines,
+	// and repeatedly. Nil ignores them.
 	Lack func(*UnreadableError)
-	// Noted is called for each object that a rule reads, or depends on without a request, such as the
-	// Namespace of its object, and without a name for each list; of a path, the Kind is the resource. It may
-	// be nil.
+	// Noted is called for each object that a rule reads, or depends on without a request, such as the Namespace
+	// of its object; without a name for a list, and with the resource as Kind for a path. It may be nil.
 	Noted func(ObjectKey)
 
-	of     *World // that this is a view of; nil for none
-	secret bool   // of a view: a Secret is used
+	of     *World // the world of this view; nil for none
+	secret bool   // in a view: a Secret is used
 }
 
 // ReadsExisting returns the Reader of the objects that a run may change.
 func (w *World) ReadsExisting() Reader { return cmp.Or(w.Existing, w.Reader) }
 
-// Get reads an object from the Reader, which must not be nil. The time that it takes does not count for the
-// rule that the context is for. The error is that of the Reader.
+// Get reads an object from the Reader, which must not be nil, and returns its error. The time does not count
+// for the rule of the context.
 func (w *World) Get(ctx context.Context, key ObjectKey) (u *unstructured.Unstructured, err error) {
 	limit.Wait(ctx, func() { u, err = w.Reader.Get(ctx, key) })
 	return u, err
 }
 
-// Schema returns what the Reader knows of a kind: nothing where there is no Reader, or the schema cannot be
-// read, which the error says.
+// Schema returns the Reader's schema of a kind: the zero value without a Reader, or with an error if the
+// schema cannot be read.
 func (w *World) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema, error) {
 	if w.Reader == nil {
 		return Schema{}, nil
@@ -78,44 +76,41 @@ func (w *World) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schema
 	return w.Reader.Schema(ctx, gvk)
 }
 
-// RawReader reads policy-chosen paths of the user's own API server. Where a live
-// server would know the answer and the RawReader cannot, its error is an
-// *UnansweredError.
+// RawReader reads paths of the user's own API server that policies choose. Its error is an *UnansweredError
+// where only a live server would know the answer.
 type RawReader interface {
 	Raw(ctx context.Context, method, path string, body []byte) ([]byte, error)
 }
 
-// Authorizer decides what a user may do, as the API server would. An error means
-// that there is no decision, and says why.
+// Authorizer decides what a user may do, like the API server. An error says why there is no decision.
 type Authorizer interface {
 	Authorize(context.Context, AccessRequest) (AccessDecision, error)
 }
 
-// AccessRequest is one question to an Authorizer: about Path if that is set, else
-// about a resource, of which an empty part stands for all.
+// AccessRequest is one question to an Authorizer: about Path if set, else about a resource, where an empty
+// part stands for all.
 type AccessRequest struct {
-	// User is the one who asks: the simulated user, or a service account that a
-	// policy names; empty for the user whose credentials the run has.
+	// User is the simulated user, or a service account named by a policy; empty for the user whose credentials
+	// the run has.
 	User UserInfo
 	Verb string
-	// Path is that of a request that is for no resource, such as "/healthz".
+	// Path is the path of a request for no resource, such as "/healthz".
 	Path                                          string
 	Group, Resource, Subresource, Namespace, Name string
 	// FieldSelector and LabelSelector narrow a list to a part, in kubectl's syntax.
 	FieldSelector, LabelSelector string
 }
 
-// AccessDecision is an Authorizer's answer. Reason is the server's, if it gave one,
-// and Error what went wrong while it decided: policies may read both.
+// AccessDecision is an Authorizer's answer. Reason is the server's, if any, and Error a failure while it
+// decided: policies may read both.
 type AccessDecision struct {
 	Allowed bool
 	Reason  string
 	Error   string
 }
 
-// SeedOf returns the seed of a rule's random values on some objects. It depends only
-// on the run's seed and the names involved, so that the order of objects does not
-// matter.
+// SeedOf returns the seed of a rule's random values on some objects. It depends only on the run's seed and
+// the names, not on the order of the evaluation.
 func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
 	text := binary.BigEndian.AppendUint64(make([]byte, 0, 256), w.Seed)
 	for _, key := range objects {
@@ -128,8 +123,8 @@ func (w *World) SeedOf(r RuleRef, objects ...ObjectKey) uint64 {
 	return h.Sum64()
 }
 
-// Watched returns a view of a world that notes whether a Secret is read in it, and asks each question once in
-// a run, if there is a Memo. A view is for one goroutine. What is noted in a view of it is noted in it, too.
+// Watched returns a view of a world that notes whether a Secret is read through it, and asks each question
+// once in a run, if there is a Memo. A view is for one goroutine. A view of a view notes in both.
 func (w *World) Watched() *World {
 	out := *w
 	out.of, out.secret = w, false
@@ -148,20 +143,20 @@ func (w *World) Watched() *World {
 	return &out
 }
 
-// NoteSecret notes in a view that a Secret is used: what is asked from now on may depend on it.
+// NoteSecret notes in a view that a Secret is used: later questions may depend on it.
 func (w *World) NoteSecret() {
 	for ; w.of != nil; w = w.of {
 		w.secret = true
 	}
 }
 
-// ReadSecret reports whether a Secret is used in a view, not counting the view that it is of.
+// ReadSecret reports whether a Secret is used in a view, not counting its parent.
 func (w *World) ReadSecret() bool { return w.secret }
 
-// usesSecret reports whether a question may be made of a Secret.
+// usesSecret reports whether a question may depend on a Secret.
 func (w *World) usesSecret() bool { return w.secret || w.of != nil && w.of.usesSecret() }
 
-// whole returns the world that a view is of.
+// whole returns the world behind all views.
 func (w *World) whole() *World {
 	for w.of != nil {
 		w = w.of
@@ -169,11 +164,10 @@ func (w *World) whole() *World {
 	return w
 }
 
-// WithoutLog returns the context of a request that may hold what was made of a Secret: client-go takes the
-// logger of a request from its context.
+// WithoutLog returns the context of a request that may hold content made from a Secret: client-go takes its
+// logger from the context.
 func WithoutLog(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// request returns the context of a request for a question.
 func (w *World) request(ctx context.Context) context.Context {
 	if w.usesSecret() {
 		return WithoutLog(ctx)
@@ -181,16 +175,15 @@ func (w *World) request(ctx context.Context) context.Context {
 	return ctx
 }
 
-// note notes an object that is read. What a Secret chose is not: its name might be the Secret.
+// note notes an object that is read, unless a Secret chose it: its name might be the Secret.
 func (w *World) note(key ObjectKey) {
 	if w.Noted != nil && !w.usesSecret() {
 		w.Noted(key)
 	}
 }
 
-// Once returns the answer to a question, which get gets at most once in a run, as Memo.Do does, in a view of
-// the world. That it reads a Secret counts for each caller; the time that it takes does not count for the
-// rule on the object.
+// Once returns the answer to a question, which get answers at most once in a run, like Memo.Do, in a view of
+// the world. A Secret read for it counts for each caller; its time does not count for the rule on the object.
 func Once[A any](ctx context.Context, w *World, question any, get func(*World) (A, error)) (A, error) {
 	type answer struct {
 		value  A
@@ -212,7 +205,7 @@ func Once[A any](ctx context.Context, w *World, question any, get func(*World) (
 	return out.value, err
 }
 
-// question is what is asked, as JSON.
+// question is a question as JSON.
 type question string
 
 func askedFor(kind string, of any) question {
@@ -226,7 +219,7 @@ type watched struct{ view *World }
 // Get implements Reader.
 func (w watched) Get(ctx context.Context, key ObjectKey) (*unstructured.Unstructured, error) {
 	w.view.note(key)
-	key.UID = "" // by which nothing is read
+	key.UID = "" // reads do not use it
 	return Once(ctx, w.view, askedFor("get", key), func(view *World) (*unstructured.Unstructured, error) {
 		u, err := view.whole().Reader.Get(view.request(ctx), key)
 		if IsSecret(u) || err == nil && key.IsSecret() {
@@ -241,7 +234,7 @@ func (w watched) Schema(ctx context.Context, gvk schema.GroupVersionKind) (Schem
 	return w.view.whole().Reader.Schema(ctx, gvk)
 }
 
-// List implements Reader. It lists once in a run what is kept: no more objects than a rule iterates over.
+// List implements Reader. A kept list is read once in a run: no more objects than a rule iterates over.
 func (w watched) List(ctx context.Context, s Selection) iter.Seq2[*unstructured.Unstructured, error] {
 	view := w.view
 	view.note(ObjectKey{GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Namespace: s.Namespace})
@@ -311,19 +304,19 @@ func (w watched) Fetch(ctx context.Context, r RemoteRequest) ([]byte, error) {
 	})
 }
 
-// mostKept is how many values a Memo keeps.
+// mostKept bounds the values of a Memo.
 const mostKept = 1 << 10
 
-// Memo keeps values by key, so that a caller that asks for one again, meanwhile or
-// later, gets it without another request. It drops those that were not asked for the longest,
-// and is safe for concurrent use. The zero value is empty; a nil Memo keeps nothing.
+// Memo keeps values by key, so that a caller that asks again, meanwhile or later, makes no other request. It
+// drops the least recently used, and is safe for concurrent use. The zero value is empty; a nil Memo keeps
+// nothing.
 type Memo struct {
 	calls singleflight.Group
 	once  sync.Once
 	known *lru.Cache // of memoized, by key
 }
 
-// memoized is what came of a question.
+// memoized is the result of a question.
 type memoized struct {
 	value any
 	err   error
@@ -334,7 +327,7 @@ func (m *Memo) cache() *lru.Cache {
 	return m.known
 }
 
-// lookup returns what the key has, if it is there.
+// lookup returns the result of a key, if it is there.
 func (m *Memo) lookup(key any) (memoized, bool) {
 	if m == nil {
 		return memoized{}, false
@@ -344,10 +337,9 @@ func (m *Memo) lookup(key any) (memoized, bool) {
 	return out, ok
 }
 
-// Do returns the value of a key, which get gets at most once while it is kept.
-// Errors are kept as well, but for those of a cancelled context; a get that panics has a
-// *PanicError. The key's type belongs only to the caller, as that of a context key. The value must not
-// be modified. A get must not ask for its own key.
+// Do returns the value of a key, which get gets at most once while it is kept. Errors are kept as well,
+// except for a cancelled context; a panic of get is a *PanicError. Like a context key, the key has a type of
+// the caller's own. The value must not be modified. A get must not ask for its own key.
 func (m *Memo) Do(ctx context.Context, key any, get func(context.Context) (any, error)) (any, error) {
 	if m == nil {
 		return get(ctx)
@@ -376,8 +368,7 @@ func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any,
 // Fetcher reaches web services beyond the API server; it exists only when a flag
 // allows it. It never sends the user's cluster credentials.
 type Fetcher interface {
-	// Fetch returns the body of an answer with a 2xx status, of which there is a
-	// limit to the size. Any other answer is an error.
+	// Fetch returns the body of a 2xx answer, whose size is limited. Any other answer is an error.
 	Fetch(context.Context, RemoteRequest) ([]byte, error)
 }
 
@@ -386,15 +377,14 @@ type RemoteRequest struct {
 	Method, URL string
 	Header      map[string][]string
 	Body        []byte
-	// CABundle holds the PEM certificates that the service's own is checked
-	// with; empty for those that the system trusts.
+	// CABundle holds the PEM certificates that verify the service; empty for the system's.
 	CABundle []byte
 }
 
 // ImageRegistry looks images up in their registries; it exists only when a flag
 // allows it.
 type ImageRegistry interface {
-	// Image looks up a reference such as "nginx" or "ghcr.io/org/app:v1" names.
+	// Image looks up a reference such as "nginx" or "ghcr.io/org/app:v1".
 	Image(ctx context.Context, reference string) (Image, error)
 }
 
@@ -403,9 +393,8 @@ type Image struct {
 	Registry, Repository string
 	Identifier           string // the tag or the digest
 	Resolved             string // "REGISTRY/REPOSITORY@sha256:..."
-	// ManifestList is the index that the reference names, nil where it names only
-	// one image. Manifest and Config belong to the image for linux/amd64. All
-	// are JSON, as the registry holds it.
+	// ManifestList is the index of the reference, nil where it names only one image. Manifest and Config are of
+	// the image for linux/amd64. All are JSON, as in the registry.
 	ManifestList, Manifest, Config []byte
 }
 

@@ -1,5 +1,4 @@
-// Package dialects lists the policy languages in admission order; it is the only
-// importer of all of them.
+// Package dialects lists the policy languages in admission order; only it imports them all.
 package dialects
 
 import (
@@ -22,7 +21,7 @@ func All() []engine.Dialect {
 	return []engine.Dialect{admissionpolicy.New(), gatekeeper.New(), kyverno.New(), mutatingpolicy.New(project)}
 }
 
-// Expanding is All for a run that also evaluates what would be created: Gatekeeper's mutators with
+// Expanding is All for a run that also evaluates objects to be created: Gatekeeper's mutators with
 // ExpansionTemplates.
 func Expanding() []engine.Dialect {
 	return []engine.Dialect{
@@ -30,8 +29,8 @@ func Expanding() []engine.Dialect {
 	}
 }
 
-// project applies JMESPath for the dialect whose own language is CEL, but which
-// shares GlobalContextEntries with Kyverno's ClusterPolicies.
+// project applies JMESPath for the CEL dialect, which shares GlobalContextEntries with Kyverno's
+// ClusterPolicies.
 func project(w *engine.World, expression string, data any) (any, error) {
 	compiled, err := jmespath.Compile(expression)
 	if err != nil {

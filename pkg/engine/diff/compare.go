@@ -10,10 +10,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// Compare lists what differs between two objects, in path order. An added or
-// removed subtree is one FieldChange. Values are equal when the server would read
-// them as the same: numbers by value, quantities by amount, and null and the empty
-// list as absent where the type says so. Neither object is modified; the result refers to
+// Compare lists the differences between two objects, in path order. An added or removed subtree is one
+// FieldChange. Values are equal when the server reads them alike: numbers by value, quantities by amount, and
+// null and the empty list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	var c comparison
@@ -21,7 +20,7 @@ func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	return c.fields
 }
 
-// Equal reports whether Compare would find no difference between two values.
+// Equal reports whether Compare finds no difference between two values.
 func Equal(a, b any, t Type) bool {
 	var c comparison
 	c.values(nil, a, b, t)
@@ -34,8 +33,7 @@ func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
 }
 
-// child is p with one more element, in memory of its own: sibling paths must
-// not share a backing array.
+// child returns p with one more element, in its own memory: sibling paths must not share a backing array.
 func child(p fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	q := make(fieldpath.Path, len(p)+1)
 	copy(q, p)
@@ -107,8 +105,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 	}
 }
 
-// unlike appends the union of the keys, but for those whose values have the same content,
-// which are most.
+// unlike appends the keys whose values differ, which are few.
 func unlike(out []string, a, b map[string]any) []string {
 	for k, x := range a {
 		if y, ok := b[k]; !ok || !Same(x, y) {
@@ -153,8 +150,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// Shared reports whether two maps, or two lists that are not empty, are one and the
-// same in memory.
+// Shared reports whether two maps, or two non-empty lists, are the same in memory.
 func Shared(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -165,9 +161,8 @@ func Shared(a, b any) bool {
 	return false
 }
 
-// Same reports whether two values have the same content. Shared parts are not
-// compared, and numbers compare by value, whatever their type. Unlike Equal it knows
-// no schema.
+// Same reports whether two values have the same content. It skips shared parts, and compares numbers by
+// value, whatever their type. Unlike Equal it knows no schema.
 func Same(a, b any) bool {
 	if Shared(a, b) {
 		return true

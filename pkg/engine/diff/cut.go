@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// cut keeps of two states of an object what the fields lead to.
+// cut reduces two states of an object to the content at the paths of fields.
 func cut(before, after *unstructured.Unstructured, fields []engine.FieldChange) Partial {
 	kept := fieldpath.NewSet()
 	for _, f := range fields {
@@ -20,8 +20,8 @@ func cut(before, after *unstructured.Unstructured, fields []engine.FieldChange) 
 	return Partial{Before: partOf(before.Object, kept), After: partOf(after.Object, kept), Fields: fields}
 }
 
-// shortened returns a path up to the first list that has to be kept whole: one that has no keys, or not the
-// same elements at the same places in both states.
+// shortened returns a path up to the first list that must be kept whole: without keys, or with other elements
+// or places in one state than in the other.
 func shortened(p fieldpath.Path, before, after any) fieldpath.Path {
 	for i, e := range p {
 		if e.Index != nil || e.Value != nil || e.Key != nil && !sameKeys(before, after, *e.Key) {
@@ -33,7 +33,7 @@ func shortened(p fieldpath.Path, before, after any) fieldpath.Path {
 	return p
 }
 
-// sameKeys reports whether two lists, where both are, have the same keys.
+// sameKeys reports whether two lists, if both exist, have the same keys.
 func sameKeys(before, after any, key value.FieldList) bool {
 	a, isList := before.([]any)
 	b, isListToo := after.([]any)
@@ -41,7 +41,7 @@ func sameKeys(before, after any, key value.FieldList) bool {
 		slices.EqualFunc(a, b, func(x, y any) bool { return Same(stub(x, key), stub(y, key)) })
 }
 
-// stub is what names an element of a list.
+// stub returns the fields that name an element of a list.
 func stub(element any, key value.FieldList) map[string]any {
 	from, _ := element.(map[string]any)
 	out := make(map[string]any, len(key))
@@ -53,7 +53,7 @@ func stub(element any, key value.FieldList) map[string]any {
 	return out
 }
 
-// partOf keeps of an object what is in a set.
+// partOf returns the part of an object in a set.
 func partOf(object map[string]any, kept *fieldpath.Set) Part {
 	out, _ := keep(object, kept).(map[string]any)
 	return out
@@ -75,7 +75,7 @@ func keep(v any, kept *fieldpath.Set) any {
 	return v
 }
 
-// keepAt keeps what is in a set of the value that an element of a path names.
+// keepAt returns the part in a set of the value at an element of a path.
 func keepAt(v any, kept *fieldpath.Set, e fieldpath.PathElement) (any, bool) {
 	if kept.Members.Has(e) {
 		return v, true
@@ -87,7 +87,7 @@ func keepAt(v any, kept *fieldpath.Set, e fieldpath.PathElement) (any, bool) {
 	return keep(v, below), true
 }
 
-// keepElements keeps all elements of a list, and of those that are not in a set what names them.
+// keepElements keeps all elements of a list, but only the names of elements outside of the set.
 func keepElements(list []any, kept *fieldpath.Set) []any {
 	elements := slices.AppendSeq(slices.Collect(kept.Members.All()), kept.Children.All())
 	var key value.FieldList

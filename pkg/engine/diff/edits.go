@@ -21,12 +21,11 @@ const (
 	OpRemove  EditOp = "remove"
 )
 
-// Edit is one step that turns a state of an object into another one. In JSON it is
-// an operation of a JSON patch (RFC 6902).
+// Edit is one step from one state of an object to another. In JSON it is an operation of a JSON patch (RFC
+// 6902).
 type Edit struct {
 	Op EditOp
-	// Path is made of field names and indices. These count in the object as the
-	// edits before have left it.
+	// Path has field names and indices. Indices count in the object as left by earlier edits.
 	Path  fieldpath.Path
 	Value any // nil for OpRemove
 }
@@ -57,10 +56,9 @@ func (e Edit) MarshalJSON() ([]byte, error) {
 	}{e.Op, e.Pointer(), e.Value})
 }
 
-// Edits returns the steps of a small JSON patch that turns one object into the
-// other, in path order. Unlike Compare it knows no types: what the server may read
-// as the same is edited all the same. The list is never nil: no edits are an empty
-// patch.
+// Edits returns a small JSON patch from one object to the other, in path order. Unlike Compare it knows no
+// types: values that the server may read alike are edited all the same. The list is never nil: no edits are
+// an empty patch.
 func Edits(before, after map[string]any) []Edit {
 	return append([]Edit{}, editMaps(nil, before, after)...)
 }
@@ -101,8 +99,7 @@ func editMaps(at fieldpath.Path, a, b map[string]any) (out []Edit) {
 	return out
 }
 
-// editLists leaves alone what is equal at both ends, pairs what is between by
-// position, and then removes or adds the rest.
+// editLists keeps equal elements at both ends, pairs the others by position, and removes or adds the rest.
 func editLists(at fieldpath.Path, a, b []any) (out []Edit) {
 	head, tail := ends(a, b, Same)
 	endA, endB := len(a)-tail, len(b)-tail

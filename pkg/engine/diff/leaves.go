@@ -9,13 +9,13 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Leaves returns the fields of a change with added and removed maps taken apart, the
-// elements of lists too, so that what others put beside a value is not a part
-// of the change. An empty map is a leaf, and so is a withheld field.
+// Leaves returns the fields of a change with added and removed maps split, in elements of lists too, so that
+// values that others add to them are no part of the change. An empty map is a leaf, and so is a withheld
+// field.
 func (p Partial) Leaves() []engine.FieldChange { return p.split(true) }
 
-// Units returns the fields of a change by what is put back as one: as Leaves, but an
-// element of a list comes and goes as a whole.
+// Units returns the fields of a change that are put back as one: like Leaves, but an element of a list comes
+// and goes as a whole.
 func (p Partial) Units() []engine.FieldChange { return p.split(false) }
 
 func (p Partial) split(elements bool) []engine.FieldChange {
@@ -52,15 +52,13 @@ func appendLeaves(out []engine.FieldChange, f engine.FieldChange) []engine.Field
 	return out
 }
 
-// Withholds reports whether a value of the change is withheld, so that what it is
-// compared with may differ all the same.
+// Withholds reports whether a value of the change is withheld, so that equal changes may still differ.
 func (p Partial) Withholds() bool {
 	return slices.ContainsFunc(p.Fields, func(f engine.FieldChange) bool { return f.Withheld })
 }
 
-// Drift returns the leaves of the change of which an object does not hold the value
-// that they have after the change, but for withheld ones. What else the object
-// holds is not drift, and null is as good as absent.
+// Drift returns the leaves of the change, except withheld ones, whose value in an object is not the value
+// after the change. Other content of the object is not drift, and null counts as absent.
 func (p Partial) Drift(object map[string]any) []fieldpath.Path {
 	return p.differing(map[string]any(p.After), object)
 }
@@ -80,7 +78,7 @@ func (p Partial) differing(a, b map[string]any) []fieldpath.Path {
 	return out
 }
 
-// leafValue returns what an object holds at a leaf: its place for an element that moved.
+// leafValue returns an object's value at a leaf: the index of an element that moved.
 func leafValue(object map[string]any, f engine.FieldChange) any {
 	if f.Kind == engine.Moved {
 		return place(object, f.Path)
@@ -89,8 +87,8 @@ func leafValue(object map[string]any, f engine.FieldChange) any {
 	return v
 }
 
-// Unlike returns the leaves that only one of two changes has, or that they do not
-// change alike, in path order. The value of one that is withheld counts as the same.
+// Unlike returns the leaves that only one of two changes has, or that they change differently, in path order.
+// Withheld values count as equal.
 func (p Partial) Unlike(other Partial) []fieldpath.Path {
 	type leaf struct {
 		kind engine.ChangeKind

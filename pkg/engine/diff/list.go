@@ -35,7 +35,7 @@ func ends(a, b []any, same func(a, b any) bool) (start, end int) {
 	return start, end
 }
 
-// keyedList is a list and what names each of its elements.
+// keyedList is a list with a name for each element.
 type keyedList struct {
 	items  []any
 	ids    []string
@@ -66,9 +66,9 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 	}
 }
 
-// movedBetween returns the elements, given in their old order, that changed their
-// place among those that both lists hold: all but a longest run that kept its order,
-// so that an element taken to the front is one move and not a move of all others.
+// movedBetween returns the elements, in their old order, that changed their place among the elements of both
+// lists: all but a longest run that kept its order, so that an element taken to the front is one move and not
+// a move of all others.
 func movedBetween(ids []string, inB map[string]int) map[string]bool {
 	var common []string
 	var places []int
@@ -114,8 +114,8 @@ func longestIncreasing(n []int) map[int]bool {
 	return kept
 }
 
-// indexed compares by place, after setting aside what the lists share at their
-// two ends, so that an insertion is one added element.
+// indexed compares by index, without the common elements at both ends, so that an insertion is one added
+// element.
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	start, end := ends(a, b, func(x, y any) bool { return Equal(x, y, element) })
 	for i := start; i < max(len(a), len(b))-end; i++ {
@@ -131,8 +131,8 @@ func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	}
 }
 
-// naming is how the elements of a list are named by more than their place: by the
-// schema's list-map keys, as set values, or by a unique `name`.
+// naming names the elements of a list other than by index: by the schema's list-map keys, as set values, or
+// by a unique `name`.
 type naming struct {
 	keys    []string // none for values of a set
 	element Type
@@ -145,8 +145,8 @@ func namingOf(t Type) naming {
 	return naming{[]string{"name"}, t.Element()}
 }
 
-// nameAll names the elements of a list; nil where they cannot be told apart by their names, and so can only
-// be named by their index.
+// nameAll names the elements of a list; nil where names are missing or ambiguous, so that only an index is
+// left.
 func (n naming) nameAll(items []any) *keyedList {
 	l := &keyedList{items, make([]string, len(items)), make(map[string]int, len(items))}
 	for i, v := range items {
@@ -159,7 +159,7 @@ func (n naming) nameAll(items []any) *keyedList {
 	return l
 }
 
-// id names an element: most by the one string that names it, others by their path element.
+// id names an element: usually by a single string, else by its path element.
 func (n naming) id(v any) (string, bool) {
 	only := v
 	if len(n.keys) == 1 {
@@ -173,7 +173,7 @@ func (n naming) id(v any) (string, bool) {
 	return "\x00" + k.String(), ok
 }
 
-// path is the path element of an element that has a name.
+// path returns the path element of a named element.
 func (n naming) path(v any) fieldpath.PathElement {
 	k, _ := n.pathElement(v)
 	return k

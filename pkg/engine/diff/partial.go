@@ -11,17 +11,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Partial is a change of an object without the rest of the object: its fields, and
-// of the object before and after no more than what is needed to know their values.
-// Lists are whole where elements come, go or move, or are named by their place; in
-// other lists the elements that do not change are there with only their keys.
+// Partial is a change of an object without the rest of the object: its fields, and as much of the object
+// before and after as their values need. Lists are whole where elements come, go or move, or are named by
+// index; in other lists unchanged elements have only their keys.
 //
-// That is enough to compare the change with another one, to take it back, to print
-// it and to know its patch, and it is small: ten thousand of them fit where ten
-// thousand objects do not.
+// That is enough to compare the change with another one, to revert and print it and to know its patch, and it
+// is small: ten thousand of them fit where ten thousand objects do not.
 //
-// In JSON the values of the fields are in Before and After alone. One that was read
-// has to be validated, which also gives the fields their values.
+// In JSON only Before and After have the values of the fields. A Partial that was read must be validated,
+// which restores them.
 type Partial struct {
 	Before Part                 `json:"before,omitempty"`
 	After  Part                 `json:"after,omitempty"`
@@ -41,20 +39,20 @@ func (p *Part) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// PartialOf returns the partial change of an evaluated object. It holds on to the
-// parts of the object that change, not to the object.
+// PartialOf returns the partial change of an evaluated object. It refers to the changed parts of the object,
+// not to the object.
 func PartialOf(c *engine.Change) Partial {
 	return cut(c.Before, c.After, c.Fields)
 }
 
-// Between returns in what two states of an object differ, apart from the server's
-// bookkeeping (WithoutBookkeeping).
+// Between returns the differences between two states of an object, without the server's bookkeeping
+// (WithoutBookkeeping).
 func Between(before, after *unstructured.Unstructured, t Type) Partial {
 	return cut(before, after, Compare(WithoutBookkeeping(before.Object), WithoutBookkeeping(after.Object), t))
 }
 
-// WithoutBookkeeping returns an object without what the server counts on its own
-// account: managedFields, resourceVersion and generation.
+// WithoutBookkeeping returns an object without the server's own fields: managedFields, resourceVersion and
+// generation.
 func WithoutBookkeeping(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
@@ -69,9 +67,8 @@ func WithoutBookkeeping(object map[string]any) map[string]any {
 	return object
 }
 
-// Answered returns the same change with what the server answered to the write in
-// the place of what was expected of it. Nothing else of the answer is in it: the
-// answer may be a later state of the object, to which others have added.
+// Answered returns the change with the server's answer to the write in place of the expected values. Nothing
+// else of the answer is in it: others may have added to that later state.
 func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
 	kept, before := fieldpath.NewSet(), map[string]any(p.Before)
 	for _, f := range p.Units() {
@@ -88,8 +85,8 @@ func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
 	return out
 }
 
-// Sharing returns the change with the states of another one in place of equal ones: a run keeps both for each
-// object that it writes.
+// Sharing returns the change with the equal states of another one: a run keeps both for each object that it
+// writes.
 func (p Partial) Sharing(other Partial) Partial {
 	if reflect.DeepEqual(p.Before, other.Before) {
 		p.Before = other.Before
@@ -100,7 +97,7 @@ func (p Partial) Sharing(other Partial) Partial {
 	return p
 }
 
-// kindOf returns how a field differs by what the two states have of it.
+// kindOf returns how a field differs between the two states.
 func (p Partial) kindOf(f engine.FieldChange) (kind engine.ChangeKind, differs bool) {
 	_, was := Lookup(map[string]any(p.Before), f.Path)
 	_, is := Lookup(map[string]any(p.After), f.Path)
@@ -115,7 +112,7 @@ func (p Partial) kindOf(f engine.FieldChange) (kind engine.ChangeKind, differs b
 	return engine.Added, is
 }
 
-// values returns what From and To of a field are.
+// values returns From and To of a field.
 func (p Partial) values(f engine.FieldChange) (from, to any) {
 	if f.Kind == engine.Moved {
 		return place(p.Before, f.Path), place(p.After, f.Path)
@@ -123,9 +120,8 @@ func (p Partial) values(f engine.FieldChange) (from, to any) {
 	return p.Contents(f)
 }
 
-// Contents returns what the states hold at the path of a field; nil where there is
-// nothing. It differs from From and To where an element of a list moved, of which
-// these have the places.
+// Contents returns the values of the states at the path of a field; nil where there are none. For a moved
+// element of a list they are not From and To, which are its indices.
 func (p Partial) Contents(f engine.FieldChange) (from, to any) {
 	if f.Kind != engine.Added {
 		from, _ = Lookup(map[string]any(p.Before), f.Path)
@@ -136,7 +132,7 @@ func (p Partial) Contents(f engine.FieldChange) (from, to any) {
 	return from, to
 }
 
-// place returns the index of a list element, as int64; nil where it is not there.
+// place returns the index of a list element, as int64; nil where it is absent.
 func place(object map[string]any, path fieldpath.Path) any {
 	last := len(path) - 1
 	list, _ := Lookup(object, path[:last])
@@ -147,8 +143,7 @@ func place(object map[string]any, path fieldpath.Path) any {
 	return nil
 }
 
-// WithStates returns the same fields with the values that other states of the
-// object have of them, such as masked ones.
+// WithStates returns the same fields with their values in other states of the object, such as masked ones.
 func (p Partial) WithStates(before, after Part) Partial {
 	out := Partial{Before: before, After: after, Fields: make([]engine.FieldChange, len(p.Fields))}
 	for i, f := range p.Fields {
@@ -158,8 +153,8 @@ func (p Partial) WithStates(before, after Part) Partial {
 	return out
 }
 
-// Change returns the change as an evaluation would hand it out, for printers: its
-// objects hold what changes and their identity, no more.
+// Change returns the change like an evaluation, for printers: its objects have only the changed content and
+// their identity.
 func (p Partial) Change(key engine.ObjectKey) engine.Change {
 	c := engine.Change{Subject: key, Before: p.Before.Object(key), Fields: p.Fields}
 	c.After = c.Before
@@ -170,7 +165,7 @@ func (p Partial) Change(key engine.ObjectKey) engine.Change {
 	return c
 }
 
-// Object returns the part as an object, with the identity that a key gives it.
+// Object returns the part as an object with the identity of a key.
 func (p Part) Object(key engine.ObjectKey) *unstructured.Unstructured {
 	metadata := map[string]any{"name": key.Name}
 	if key.Namespace != "" {
@@ -195,8 +190,7 @@ func (p Part) Object(key engine.ObjectKey) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// PartOf returns what is left of an object that Part.Object made, without the
-// identity that it was given.
+// PartOf reverses Part.Object: it returns an object without the identity of the key.
 func PartOf(u *unstructured.Unstructured) Part {
 	out := maps.Clone(u.Object)
 	delete(out, "apiVersion")

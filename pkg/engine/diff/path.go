@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Pointer returns the RFC 6901 JSON pointer of a path in an object, and whether the
-// object holds the path: for an added field this is the object after the change, for
-// a removed one the object before it. The last element of the path may be absent if
-// it is a field name.
+// Pointer returns the RFC 6901 JSON pointer of a path in an object, and whether the object holds the path:
+// for an added field the object after the change, for a removed one the object before it. The last element of
+// the path may be absent if it is a field name.
 func Pointer(object any, p fieldpath.Path) (string, bool) {
 	var b strings.Builder
 	for i, e := range p {
@@ -28,8 +27,8 @@ func Pointer(object any, p fieldpath.Path) (string, bool) {
 	return b.String(), true
 }
 
-// Lookup returns the value at a path of an object, and whether there is one. It finds
-// no list element whose key is not unique.
+// Lookup returns the value at a path of an object, and whether there is one. It finds no list element with an
+// ambiguous key.
 func Lookup(object any, p fieldpath.Path) (any, bool) {
 	for _, e := range p {
 		_, next, ok := step(object, e)
@@ -41,8 +40,8 @@ func Lookup(object any, p fieldpath.Path) (any, bool) {
 	return object, true
 }
 
-// Replaced returns what has become of an object, with a string in the place of the value that is at a path of
-// the object. Where the object has no such path, it is returned as it is. Nothing is modified.
+// Replaced returns now, a later state of an object, with a string in place of the value at a path of the
+// object. Without such a path, now is returned as it is. Nothing is modified.
 func Replaced(object, now any, p fieldpath.Path, s string) any {
 	if len(p) == 0 {
 		return s
@@ -78,8 +77,8 @@ func step(v any, e fieldpath.PathElement) (token string, next any, ok bool) {
 	return strconv.Itoa(i), list[i], true
 }
 
-// Index returns the index of the list element that an element of a path names, or
-// -1. It finds no element whose key is not unique.
+// Index returns the index of the list element that a path element names, or -1. It finds no element with an
+// ambiguous key.
 func Index(list []any, e fieldpath.PathElement) int {
 	i := -1
 	switch {
@@ -96,8 +95,7 @@ func Index(list []any, e fieldpath.PathElement) int {
 	return i
 }
 
-// indexOf returns the index of the only element that matches, or -1 if there is none,
-// or more than one.
+// indexOf returns the index of the only element that matches, or -1 for none or several.
 func indexOf(list []any, matches func(any) bool) int {
 	found := -1
 	for i, item := range list {
@@ -112,8 +110,8 @@ func indexOf(list []any, matches func(any) bool) int {
 	return found
 }
 
-// hasKey reports whether an element has the key. A key field that the element
-// lacks was a default of the schema when the path was made.
+// hasKey reports whether an element has the key. A missing key field was a default of the schema when the
+// path was made.
 func hasKey(item any, key value.FieldList) bool {
 	m, ok := item.(map[string]any)
 	if !ok {

@@ -10,14 +10,12 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Subset returns from with the wanted differences made, and nothing else of to:
-// neither the others, nor what is written in another way and means the same to
-// the server, such as 1024Mi and 1Gi, or an empty list and none. Wanted and others
-// together are what Compare found between the two objects; what is in both is wanted.
-// Neither object is modified; the result refers to their values.
+// Subset returns from with only the wanted differences to to: neither the others, nor another spelling of an
+// equivalent value, such as 1024Mi for 1Gi, or an empty list for none. Wanted and others together are the
+// result of Compare for the two objects; a difference in both is wanted. Neither object is modified; the
+// result refers to their values.
 //
-// A list whose elements have no keys, and in which both wanted and other
-// differences are, cannot be divided: it comes whole.
+// A list without keys that has both wanted and other differences cannot be divided: it comes whole.
 func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[string]any {
 	root := &node{}
 	for i := range others {
@@ -30,7 +28,7 @@ func Subset(from, to map[string]any, wanted, others []engine.FieldChange) map[st
 	return object
 }
 
-// node is a place of the objects at or below which they differ.
+// node is a place at or below which the objects differ.
 type node struct {
 	element fieldpath.PathElement
 	below   map[string]*node    // by their elements
@@ -38,7 +36,7 @@ type node struct {
 	other   bool                // there is a difference here, wanted or not
 }
 
-// descend is the node of a path below n.
+// descend returns the node of a path below n.
 func (n *node) descend(path fieldpath.Path) *node {
 	for _, e := range path {
 		name := e.String()
@@ -72,14 +70,13 @@ func (n *node) anyBelow(is func(*node) bool) bool {
 	return false
 }
 
-// content is what stands at a place, if there is something.
+// content is the value at a place, if any.
 type content struct {
 	v  any
 	ok bool
 }
 
-// orEmpty is what stands at a place, or an empty map or list where there is nothing, and the other object has
-// one.
+// orEmpty returns the value, or an empty map or list where it is missing and the other object has one.
 func (c content) orEmpty(other content) content {
 	if c.v != nil {
 		return c
@@ -93,7 +90,7 @@ func (c content) orEmpty(other content) content {
 	return c
 }
 
-// make is what stands at the place of the node in the result.
+// make returns the content at the node's place in the result.
 func (n *node) make(from, to content) content {
 	switch {
 	case !n.isWanted():
@@ -101,7 +98,7 @@ func (n *node) make(from, to content) content {
 	case n.here != nil && len(n.below) == 0:
 		return to
 	case n.element.FieldName != nil && (from.v == nil) != (to.v == nil) && n.divided():
-		// of what is added or removed as a whole, only a part is wanted
+		// only a part of an addition or removal is wanted
 		from, to = from.orEmpty(to), to.orEmpty(from)
 	}
 	switch a := from.v.(type) {
@@ -124,7 +121,7 @@ func (n *node) makeMap(from, to map[string]any) map[string]any {
 	maps.Copy(out, from)
 	for _, c := range n.below {
 		if c.element.FieldName == nil || !c.isWanted() {
-			continue // a list's element, which a map does not have
+			continue // an element of a list, not of a map
 		}
 		name := *c.element.FieldName
 		a, inFrom := from[name]
@@ -138,15 +135,13 @@ func (n *node) makeMap(from, to map[string]any) map[string]any {
 	return out
 }
 
-// slot is an element of the resulting list, and where it stood in the two lists;
-// -1 where it did not.
+// slot is an element of the resulting list, with its index in each of the two lists, or -1.
 type slot struct {
 	from, to int
 	content
 }
 
-// makeList makes the differences between two lists whose elements have keys; false
-// where they have none.
+// makeList makes the differences between two lists with keys; false for lists without.
 func (n *node) makeList(from, to []any) ([]any, bool) {
 	slots, places, ok := n.pair(from, to)
 	if !ok {
@@ -176,8 +171,8 @@ func (n *node) makeList(from, to []any) ([]any, bool) {
 	return out, true
 }
 
-// arranged returns slots in the order of one list. What is not in it follows what stands next before it in
-// the other one.
+// arranged returns slots in the order of one list. A slot outside of it follows its predecessor in the other
+// list.
 func arranged(slots []slot, base, other func(slot) int) []slot {
 	alien := slices.DeleteFunc(slices.Clone(slots), func(s slot) bool { return base(s) >= 0 })
 	slots = slices.DeleteFunc(slots, func(s slot) bool { return base(s) < 0 })
@@ -205,9 +200,9 @@ func arranged(slots []slot, base, other func(slot) int) []slot {
 	return out
 }
 
-// pair finds the elements of two lists: all of the first, in its order, and those that differ, without what
-// they are. Those that do not differ have kept their order, and so are found without a look at their keys. It
-// is not ok where elements have no keys.
+// pair finds the elements of two lists: all of the first, in its order, and the differing ones, without their
+// content. The others have kept their order, and are found without their keys. It is not ok where elements
+// have no keys.
 func (n *node) pair(from, to []any) (slots []slot, places map[*node]slot, ok bool) {
 	slots, places = make([]slot, len(from)), make(map[*node]slot, len(n.below))
 	known, taken := make([]bool, len(from)), make([]bool, len(to))

@@ -19,11 +19,10 @@ import (
 type Type struct {
 	Schema *schema.Schema
 	Ref    schema.TypeRef
-	// EmptyIsAbsent holds for built-in kinds, where the server drops explicit
-	// nulls, and treats an empty list or map as none: protobuf, in which they are stored,
-	// has no difference.
+	// EmptyIsAbsent holds for built-in kinds, where the server drops explicit nulls, and treats an empty list or
+	// map as none: protobuf, the storage format, makes no difference.
 	EmptyIsAbsent bool
-	// Form is that of values of built-in kinds, of which some are as good as absent.
+	// Form is the form of values of built-in kinds, some of which count as absent.
 	Form *openapi.Type
 }
 
@@ -57,10 +56,9 @@ func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) 
 	return t
 }
 
-// BuiltIn reports whether the group is served by the API server's own Go types,
-// which know no null and drop zero values, and not by a CustomResourceDefinition.
-// The suffix alone is not enough: gateway.networking.k8s.io is made of custom
-// resources.
+// BuiltIn reports whether the group is served by the API server's own Go types, which know no null and drop
+// zero values, and not by a CustomResourceDefinition. The suffix does not tell: gateway.networking.k8s.io is
+// made of custom resources.
 func BuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" ||
 		group == "apiregistration.k8s.io"
@@ -111,10 +109,10 @@ func (t Type) list() (*schema.List, bool) {
 	return a.List, true
 }
 
-// Absent reports whether the server reads a value that is there as if it were not.
-// An empty list or map counts only where it is one to the server, not where the value
-// may be anything, such as the default in the schema of a CustomResourceDefinition, nor
-// an empty struct, which may say something: emptyDir, or a selector of everything.
+// Absent reports whether the server reads a present value as absent. An empty list or map counts only where
+// the type is one, not where the value may be anything, such as the default in the schema of a
+// CustomResourceDefinition, nor an empty struct, which may have a meaning: emptyDir, or a selector of
+// everything.
 func (t Type) Absent(v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
 		return t.EmptyIsAbsent
@@ -129,8 +127,8 @@ func (t Type) Absent(v any) bool {
 	return false
 }
 
-// fieldAbsent is Absent for a field of the type. A struct that is always there, and so is empty by
-// default, counts as well where all its fields are absent.
+// fieldAbsent is Absent for a field of the type. A struct that is always present, and so is empty by default,
+// also counts where all its fields are absent.
 func (t Type) fieldAbsent(name string, v any) bool {
 	if !t.EmptyIsAbsent || v == nil {
 		return t.EmptyIsAbsent
@@ -159,7 +157,7 @@ func (t Type) fieldAbsent(name string, v any) bool {
 	return true
 }
 
-// isPresent reports whether a value that is not a map is there, whatever its type.
+// isPresent reports whether a value other than a map is present, whatever its type.
 func isPresent(v any) bool {
 	list, isList := v.([]any)
 	return v != nil && (!isList || len(list) > 0)
@@ -173,8 +171,8 @@ func (t Type) IsQuantity() bool {
 	return t.Ref.NamedType != nil && strings.HasSuffix(*t.Ref.NamedType, ".api.resource.Quantity")
 }
 
-// DefaultOf is the schema's default of a field of the elements of a list; a key
-// that an element leaves out has this value.
+// DefaultOf returns the schema's default of a field of the elements of a list, for a key that an element
+// leaves out.
 func (t Type) DefaultOf(name string) any {
 	a, ok := t.Atom()
 	if !ok || a.Map == nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// maxDepth bounds what is read from files. No object that an API server stores comes
-// near to it.
+// maxDepth bounds the nesting of values from files. No object that an API server stores comes near to it.
 const maxDepth = 256
 
 var (
@@ -20,8 +19,7 @@ var (
 	errHidden  = errors.New("the two states of the object do not show the change of this field")
 )
 
-// Validate makes sure that a change that was read from a file holds together, and
-// gives its fields their values.
+// Validate checks that a change from a file is consistent, and gives its fields their values.
 func (p *Partial) Validate() error {
 	if err := errors.Join(p.Before.Validate(), p.After.Validate()); err != nil {
 		return err
@@ -34,8 +32,7 @@ func (p *Partial) Validate() error {
 	return nil
 }
 
-// readValues gives a field the values that the states have of it. It is an error if
-// these are not what its kind says.
+// readValues gives a field its values in the states. It is an error if they contradict its kind.
 func (p *Partial) readValues(f *engine.FieldChange) error {
 	if len(f.Path) > maxDepth {
 		return errDepth
@@ -49,9 +46,8 @@ func (p *Partial) readValues(f *engine.FieldChange) error {
 	return nil
 }
 
-// ValidateShown returns an error if a difference between the states, which is what
-// people are shown, does not show one of the fields. It is for a change that was read from
-// a file and is valid.
+// ValidateShown returns an error if people, who are shown the differences between the states, would not see
+// one of the fields. It is for a valid change from a file.
 func (p *Partial) ValidateShown() error {
 	seen := map[string]map[int]engine.ChangeKind{}
 	for i := range p.Fields {
@@ -77,15 +73,14 @@ func (p *Partial) shows(f *engine.FieldChange) bool {
 	case n < 0 && f.Kind == engine.Added && from != nil, n < 0 && f.Kind == engine.Removed && to != nil:
 		return false
 	case from == nil && to == nil:
-		return f.Kind != engine.Moved && n < 0 // null is as good as absent
+		return f.Kind != engine.Moved && n < 0 // null counts as absent
 	}
 	return !Same(from, to)
 }
 
-// showsPlaces reports whether the elements by whose places a field is named differ in what is shown, and as
-// they should: what is shown of ["a"] and ["b", "a"] is that "b" comes first, and not that "a" comes second.
-// Seen has the lists that were compared. Where values of a list are withheld, what differs in it is not
-// known.
+// showsPlaces reports whether the elements whose index is in a field's path differ in the output as they
+// should: for ["a"] and ["b", "a"] it shows that "b" comes first, not that "a" comes second. Seen has the
+// lists that were compared. The differences in a list with withheld values are unknown.
 func (p *Partial) showsPlaces(f *engine.FieldChange, seen map[string]map[int]engine.ChangeKind) bool {
 	for n, e := range f.Path {
 		if e.Index == nil {
@@ -108,7 +103,7 @@ func (p *Partial) showsPlaces(f *engine.FieldChange, seen map[string]map[int]eng
 	return true
 }
 
-// places returns how a list differs in each of its places; nil where values of it are withheld.
+// places returns how a list differs at each index; nil where its values are withheld.
 func (p *Partial) places(list fieldpath.Path) map[int]engine.ChangeKind {
 	for _, f := range p.Fields {
 		if n := min(len(f.Path), len(list)); f.Withheld && f.Path[:n].Equals(list[:n]) {
@@ -130,7 +125,7 @@ func (p *Partial) places(list fieldpath.Path) map[int]engine.ChangeKind {
 	return out
 }
 
-// Validate makes sure that a part is not nested too deep to be worked with.
+// Validate limits the nesting of a part.
 func (p Part) Validate() error {
 	if depth(map[string]any(p)) > maxDepth {
 		return errDepth

@@ -1,8 +1,8 @@
 package diff
 
-// AsWritten returns what comes of an object as somebody wrote it, where decoded is what a server makes of
-// that and after what comes of decoded. What does not change keeps its spelling, and defaults stay away.
-// Nothing is modified; the result refers to the values of all three.
+// AsWritten returns the result of a change on an object as somebody wrote it: decoded is a server's form of
+// it, and after the result on decoded. Unchanged values keep their spelling, and defaults stay away. Nothing
+// is modified; the result refers to the values of all three.
 func AsWritten(written, decoded, after map[string]any, t Type) map[string]any {
 	return writtenMap(written, decoded, after, t)
 }

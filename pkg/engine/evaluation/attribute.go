@@ -15,8 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// change turns what was recorded of a target into a Change, in which each field has the rule that wrote it
-// last.
+// change turns a recorded target into a Change, in which each field has the last rule that wrote it.
 func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
 	rec := p.rec
 	c := &engine.Change{Subject: t.Key, Target: t, Scoped: scoped, Steps: rec.steps}
@@ -29,7 +28,7 @@ func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
 	if len(writes) == 0 {
 		return c, p.ctx.Err()
 	}
-	// what a server makes of the manifest all the same is left out: other spellings, and defaults
+	// other spellings and defaults, which a server adds to any manifest, are left out
 	if before != t.Object {
 		after = &unstructured.Unstructured{Object: diff.AsWritten(before.Object, t.Object.Object,
 			after.Object, rec.typ())}
@@ -45,7 +44,7 @@ func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
 		for _, f := range found {
 			fields = writes.append(fields, f)
 		}
-		for _, w := range writes[1:] { // of each, the paths are enough, and a string to which many write is long
+		for _, w := range writes[1:] { // the paths of each are enough, and a string to which many write is long
 			for i := range w.Fields {
 				w.Fields[i].From, w.Fields[i].To = nil, nil
 			}
@@ -57,7 +56,7 @@ func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
 	return c, p.ctx.Err()
 }
 
-// between lists what differs between two states of an object, unless what is new is too large.
+// between lists the differences between two states of an object, unless the new values are too large.
 func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.FieldChange, error) {
 	fields := diff.Compare(before.Object, after.Object, t)
 	written := make([]any, len(fields))
@@ -67,7 +66,7 @@ func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.Fi
 	return fields, limit.Value(written)
 }
 
-// writers are the steps that changed an object. They find what wrote a field.
+// writers are the steps that changed an object, to find the writer of a field.
 type writers []*engine.Step
 
 // writes are the steps that changed the object.
@@ -81,7 +80,7 @@ func (r *recorder) writes() (out writers) {
 }
 
 // touching returns the first and the last write of the path, a part of it, or a parent of it; the last of all
-// where there is none.
+// if there is none.
 func (w writers) touching(p fieldpath.Path) (first, last *engine.Step) {
 	touches := func(f engine.FieldChange) bool {
 		n := min(len(p), len(f.Path))
@@ -96,9 +95,9 @@ func (w writers) touching(p fieldpath.Path) (first, last *engine.Step) {
 	return cmp.Or(first, end), cmp.Or(last, end)
 }
 
-// append takes an added map apart when several rules filled it, so that each of its
-// fields has the rule that wrote it. Paths with an index may have shifted between two
-// rules; then no write is found, and the last rule that changed anything is named.
+// append splits an added map that several rules filled, so that each of its fields has the rule that wrote
+// it. Paths with an index may have shifted between two rules; then no write is found, and the last rule that
+// changed anything is named.
 func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine.FieldChange {
 	first, last := w.touching(f.Path)
 	added, isMap := f.To.(map[string]any)
@@ -113,8 +112,7 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 	return out
 }
 
-// typeOf is how the server reads a kind. One whose schema is not known, or cannot be read, is compared
-// without one.
+// typeOf returns how the server reads a kind. Without a readable schema, a kind is compared without one.
 func (e *Evaluation) typeOf(ctx context.Context, gvk schema.GroupVersionKind) diff.Type {
 	known, _ := e.types.Do(ctx, gvk,
 		func(ctx context.Context) (any, error) { return diff.TypeOf(ctx, e.reader, gvk), nil })

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// maxVisits bounds how often a trigger is looked at once more because other rules have changed it, and how
-// often what it triggers itself may change it.
+// maxVisits bounds how often a trigger is visited again because other rules have changed it, and how often
+// the rules that it triggers may change it.
 const maxVisits = 5
 
 // turn is the place of a rule in a run: its program, and its place in that.
@@ -25,11 +25,10 @@ func (a turn) compare(b turn) int {
 	return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule))
 }
 
-// chains follow what a run changes on objects that are triggers themselves, so that each rule sees a
-// trigger as the run makes it. First in turn: the rules before it have changed the trigger when a
-// rule is asked for its effects. Then at the end, until nothing changes: a rule
-// that names targets for the new state does so in place of those that it named before, and one that
-// names none any more keeps them, because it may be its own change that ended its condition.
+// chains follow the changes of a run to its triggers, so that each rule sees a trigger as the run makes it.
+// First in turn: when a rule is asked for its effects, the rules before it have changed the trigger. Then at
+// the end, until nothing changes: if a rule names targets for the new state, they replace its earlier ones;
+// if it names none, it keeps them, because its own change may have ended its condition.
 type chains struct {
 	*Evaluation
 	source   engine.Source
@@ -46,7 +45,7 @@ type chains struct {
 	answer   answer                    // the last one
 }
 
-// triggeredRule is a rule that changes others than it matches.
+// triggeredRule is a rule that changes objects other than its matches.
 type triggeredRule struct {
 	turn
 	ref     engine.RuleRef
@@ -54,7 +53,7 @@ type triggeredRule struct {
 	targets []engine.Selection
 }
 
-// answer is that of a program to a question: what does this state trigger?
+// answer is a program's answer to a question: what does this state trigger?
 type answer struct {
 	program int
 	state   *unstructured.Unstructured
@@ -83,7 +82,7 @@ func (f *fed) settled() bool {
 	return true
 }
 
-// actsOnItself reports whether an effect of the trigger acts on it.
+// actsOnItself reports whether an effect of the trigger may act on the trigger.
 func (f *fed) actsOnItself(e *orderedEffect) bool { return e.mayActOn(f.target.Key, f.target.Object) }
 
 // same reports whether two states of an object are alike.
@@ -134,8 +133,8 @@ func (c *chains) triggeredBy(t *engine.Target) []*triggeredRule {
 	return out
 }
 
-// asTrigger returns an object as its own rules leave it, where there are such: that is what the rules see
-// that it triggers. Covered reports whether there may be any of these.
+// asTrigger returns an object as its own rules, if any, leave it: the rules that it triggers see this state.
+// Covered reports whether it may have such rules.
 func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, covered bool, err error) {
 	p := c.begin(ctx, t, false)
 	covered = slices.ContainsFunc(c.rules, func(r *triggeredRule) bool { return covers(r.wants, &t) })
@@ -145,7 +144,7 @@ func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, cover
 	return p.state(), covered, err
 }
 
-// follow asks triggers again until no rule sees another state than the run ends with.
+// follow asks triggers again until every rule has seen the final state.
 func (c *chains) follow(ctx context.Context) error {
 	if !c.possible || len(c.effects.all) == 0 {
 		return nil
@@ -174,12 +173,12 @@ func (c *chains) follow(ctx context.Context) error {
 	return err
 }
 
-// inOrder are the triggers on which effects act, in the order of the run.
+// inOrder returns the triggers on which effects act, in the order of the run.
 func (c *chains) inOrder() []*fed {
 	return slices.SortedFunc(maps.Values(c.fed), func(a, b *fed) int { return cmp.Compare(a.place, b.place) })
 }
 
-// round visits triggers, and returns those on which effects act that are new, or gone.
+// round visits triggers, and returns those under new or removed effects.
 func (c *chains) round(
 	ctx context.Context, triggers []*fed, visit func(context.Context, *fed) error,
 ) ([]*fed, error) {
@@ -192,8 +191,7 @@ func (c *chains) round(
 	return c.fedBy(ctx, c.news)
 }
 
-// inTurn asks the rules that see another state than they did when each stands where the rules before it
-// have left the trigger.
+// inTurn asks the rules whose view of the trigger, as left by the rules before them, has changed.
 func (c *chains) inTurn(ctx context.Context, f *fed) error {
 	p, err := c.walk(ctx, f, func(r *triggeredRule, s state) error {
 		if same(f.asked[r.turn], s.target.Object) {
@@ -212,9 +210,9 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 	return err
 }
 
-// atEnd asks the rules that saw another state than the one that the run ends with, until the trigger no
-// longer changes by what it triggers itself. Rules that go on changing their own trigger are not asked again,
-// and go back to what they did to it when the visit began.
+// atEnd asks the rules that have not seen the final state, until the trigger no longer changes by its own
+// effects. Rules that go on changing their own trigger are not asked again, and return to their effects at
+// the beginning of the visit.
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
 	began := maps.Clone(f.effects)
 	for i := 0; ; i++ {
@@ -259,8 +257,8 @@ func (c *chains) askAtEnd(ctx context.Context, f *fed, s state) (changed bool, e
 	return changed, nil
 }
 
-// walk evaluates the trigger with the effects as they are now. It calls before when each rule that the
-// trigger may trigger has its turn.
+// walk evaluates the trigger with the current effects. It calls before at the turn of each rule that the
+// trigger may trigger.
 func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, state) error) (*pass, error) {
 	p := c.begin(ctx, f.target, false)
 	if covers(c.own, &f.target) {
@@ -322,7 +320,7 @@ func (a answer) effectsOfRule(f *fed, r *triggeredRule) (out []*orderedEffect) {
 	return out
 }
 
-// replace takes effects for those that a rule has because of a trigger.
+// replace replaces the effects of a rule because of a trigger.
 func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
 	had := f.effects[r.turn]
 	f.effects[r.turn] = effects
@@ -343,7 +341,7 @@ func (c *chains) replace(f *fed, r *triggeredRule, effects []*orderedEffect) {
 	}
 }
 
-// report keeps what a trigger has to report of a rule that was asked again in place of what it had.
+// report replaces a trigger's report of a rule that was asked again.
 func (c *chains) report(rule engine.RuleRef, now answer) {
 	key, t := now.key.Named(), &triggered{rec: &recorder{}}
 	for _, from := range []*triggered{cmp.Or(c.triggers[key], t), now.triggered} {
@@ -361,7 +359,7 @@ func (c *chains) report(rule engine.RuleRef, now answer) {
 	c.triggers[key] = t
 }
 
-// fedBy returns the triggers on which some effects act. Those that are new among them are read.
+// fedBy returns the triggers on which some effects act. It reads the new ones.
 func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, error) {
 	var acting effectIndex
 	for _, f := range effects {
@@ -410,11 +408,11 @@ func (c *chains) keepFed(f *fed) {
 	c.fed[f.key] = f
 }
 
-// mostByName is how many objects are read by themselves where a listing would have them all.
+// mostByName is the number of objects to read one by one where a listing would have them all.
 const mostByName = 5
 
-// unread are selections of the triggers on which effects may act, as far as they were not read before: one
-// for each, in several listings, where these take fewer requests than one.
+// unread returns the selections of triggers, not read before, on which effects may act: one for each, in
+// several listings, where these take fewer requests than a single one.
 func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 	var exact, kinds []engine.Selection
 	listed := false
@@ -439,7 +437,7 @@ func (c *chains) unread(effects []*orderedEffect) [][]engine.Selection {
 	})}
 }
 
-// narrowed are the triggers among each of some objects. Labels are left open, since rules may change them.
+// narrowed returns the triggers among some objects. Labels are left open, since rules may change them.
 func (c *chains) narrowed(objects []engine.Selection) (out [][]engine.Selection) {
 	for _, o := range objects {
 		var one []engine.Selection
@@ -456,7 +454,7 @@ func (c *chains) narrowed(objects []engine.Selection) (out [][]engine.Selection)
 	return out
 }
 
-// mayBe reports whether what a rule matches may be the subject of an effect.
+// mayBe reports whether a match of a rule may be the subject of an effect.
 func (c *chains) mayBe(match, subject engine.Selection) bool {
 	if !match.MayMeet(subject) {
 		return false
@@ -468,7 +466,7 @@ func (c *chains) mayBe(match, subject engine.Selection) bool {
 	return err == nil && match.MatchesResource(mapping.Resource.Resource)
 }
 
-// withoutLabels are the selections without their labels, each once.
+// withoutLabels returns the selections without labels, each once.
 func withoutLabels(all []engine.Selection) []engine.Selection {
 	var out engine.SelectionSet
 	for _, s := range all {
@@ -478,8 +476,8 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 	return out.All
 }
 
-// fail makes the effects fail of the triggers that go on changing, which were visited as often as any, and
-// all that depends on them.
+// fail makes effects fail whose triggers go on changing after the last visit, and everything that depends on
+// them.
 func (c *chains) fail() {
 	var rules []engine.RuleRef
 	var triggers []engine.ObjectKey

@@ -12,8 +12,7 @@ import (
 )
 
 // asCreated returns an evaluation of the same programs as if all objects were created now. It is nil where
-// the user chose the operation, or no rule asks for it. What it evaluates is only shown, beside what an
-// update does.
+// the user chose the operation, or no rule asks for it. Its results are only shown, next to an update's.
 func (e *Evaluation) asCreated() *Evaluation {
 	if !e.options.Request.Open() {
 		return nil
@@ -38,7 +37,7 @@ func (e *Evaluation) asCreated() *Evaluation {
 	return out
 }
 
-// lanes are the evaluation itself, and that of creations where there is one.
+// lanes returns the evaluation itself, and the one of creations if there is one.
 func (e *Evaluation) lanes() []*Evaluation {
 	if e.created == nil {
 		return []*Evaluation{e}
@@ -57,8 +56,8 @@ func (e *Evaluation) both(ctx context.Context, t engine.Target, scoped bool) (*e
 	return c, err
 }
 
-// holdsBack reports whether a rule that asks for the operation may match an object, and did not run as it was
-// updated.
+// holdsBack reports whether a rule that asks for the operation may match an object, and did not run on its
+// update.
 func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
 	ran := map[engine.RuleRef]bool{}
 	for i := range c.Steps {
@@ -75,7 +74,7 @@ func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
 	return false
 }
 
-// acting are the effects on an object, of all lanes.
+// acting returns the effects on an object, of all lanes.
 func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) (out []*orderedEffect) {
 	for _, l := range e.lanes() {
 		out = append(out, l.effects.actingOn(key, u)...)
@@ -83,9 +82,9 @@ func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) 
 	return out
 }
 
-// differently reduces the Created of a change to what the update does not do as well, where it runs a rule
-// that the update holds back: that a rule of both writes another value is no news of an object that is there.
-// Why a creation does not run a rule either is added to the reason of the change itself.
+// differently reduces the Created of a change to its differences from the update, where it runs a rule that
+// the update holds back: another value by a rule of both is no news of an existing object. The reasons why a
+// creation does not run a rule either are added to the change itself.
 func (e *Evaluation) differently(c *engine.Change) {
 	created := c.Created
 	if created == nil {
@@ -120,7 +119,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 		return
 	}
 	if !e.options.Reasons {
-		for _, i := range kept { // of which the Created says more
+		for _, i := range kept { // the Created says more
 			s := &created.Steps[i]
 			for _, one := range states(c) {
 				one.Steps = slices.DeleteFunc(slices.Clone(one.Steps), func(u engine.Step) bool {
@@ -142,8 +141,8 @@ func (e *Evaluation) differently(c *engine.Change) {
 	}
 }
 
-// heldBack returns the outcome with which the rule of a step did not run when the object was updated; empty
-// where it did. Of a trigger that no rule held back there is no step.
+// heldBack returns the outcome with which the rule of a step did not run on the update; empty where it ran.
+// Without a step, no rule held a trigger back.
 func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	var at engine.Outcome
 	if s.Trigger != c.Subject || slices.Contains(c.Asked, s.Rule) { // one without a step did not match
@@ -161,8 +160,7 @@ func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	return at
 }
 
-// addReasonOfCreation adds to the reason why a rule does not match an update what holds it back from a
-// creation.
+// addReasonOfCreation adds to the reason why a rule does not match an update the reason against a creation.
 func addReasonOfCreation(c *engine.Change, s *engine.Step) {
 	for i := range c.Steps {
 		u := &c.Steps[i]

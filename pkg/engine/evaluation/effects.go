@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// propagation is a Program that is a Propagator, and the place of its rules in the run.
+// propagation is a Propagator with the place of its rules in the run.
 type propagation struct {
 	engine.Propagator
 	program      int
@@ -67,7 +67,7 @@ type orderedEffect struct {
 	created bool             // the trigger is created
 }
 
-// mayActOn reports whether the subjects of an effect include an object, once it has their labels.
+// mayActOn reports whether the subjects of an effect include an object, apart from labels.
 func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructured) bool {
 	if f.Subjects.Exact() {
 		return subjectKey(f.Subjects).Named() == key.Named()
@@ -78,12 +78,12 @@ func (f *orderedEffect) mayActOn(key engine.ObjectKey, u *unstructured.Unstructu
 }
 
 // selects reports whether the subjects of an effect that may act on an object include it, by its labels. A
-// subresource has none: those of its object were compared.
+// subresource has none: its object's labels were compared.
 func (f *orderedEffect) selects(u *unstructured.Unstructured) bool {
 	return f.Subjects.Labels == nil || f.Subjects.Subresource != "" || f.Subjects.Matches(u)
 }
 
-// triggered is what one object triggered.
+// triggered holds the effects and steps of one object as a trigger.
 type triggered struct {
 	key      engine.ObjectKey
 	covered  bool   // a rule may be triggered by it
@@ -93,9 +93,8 @@ type triggered struct {
 	rec      *recorder
 }
 
-// triggering returns what triggers the rules of a propagating program that may change an object of
-// the scope. A run that keeps reasons also wants those of the others, and what the objects of the
-// scope are as triggers.
+// triggering returns the triggers of a propagating program's rules that may change an object of the scope. A
+// run that keeps reasons also wants triggers of the other rules, and the objects of the scope as triggers.
 func (e *Evaluation) triggering(q engine.Propagator) []engine.Selection {
 	var out []engine.Selection
 	for _, d := range q.Describe() {
@@ -148,8 +147,8 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	return out, nil
 }
 
-// effectsOf adds the effects of one program: because of an object and, for the rules that nothing else
-// triggers, because of updates of its subresources.
+// effectsOf adds the effects of one program: because of an object and, for rules with no other trigger,
+// because of updates of its subresources.
 func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out *triggered) error {
 	if len(p.subresources) == 0 || t.target.Key.Subresource != "" {
 		return e.addEffects(ctx, t, p, out)
@@ -210,8 +209,8 @@ func (e *Evaluation) addInScope(f *orderedEffect) {
 	}
 }
 
-// keep stores the effects of one trigger that may act in the scope, and its steps. It is called
-// for one trigger after the other, in source order.
+// keep stores the effects of one trigger that may act in the scope, and its steps. It is called for one
+// trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) {
 	for i := range t.effects {
 		f := &t.effects[i]
@@ -230,9 +229,8 @@ func (e *Evaluation) keep(t *triggered) {
 	}
 }
 
-// addTriggerSteps adds to an object's Change what the first pass found: what the
-// object did, or failed to do, as a trigger and, if the run keeps reasons, why rules
-// that other objects trigger do not change it.
+// addTriggerSteps adds the findings of the first pass to an object's Change: what the object did, or failed
+// to do, as a trigger and, if the run keeps reasons, why rules that other objects trigger do not change it.
 func (e *Evaluation) addTriggerSteps(c *engine.Change) {
 	own := len(c.Steps)
 	e.reportTrigger(c)
@@ -252,7 +250,7 @@ func (e *Evaluation) addTriggerSteps(c *engine.Change) {
 	}
 }
 
-// states are a change and, where there is one, the change as it may be shown.
+// states returns a change and, if there is one, its Shown.
 func states(c *engine.Change) []*engine.Change {
 	if c.Shown == nil {
 		return []*engine.Change{c}
@@ -260,9 +258,8 @@ func states(c *engine.Change) []*engine.Change {
 	return []*engine.Change{c, c.Shown}
 }
 
-// reportTrigger adds to an object's Change what it did, or failed to do, as a trigger.
-// That it does not match as a trigger is left out for a rule that another trigger
-// made change it.
+// reportTrigger adds to an object's Change what it did, or failed to do, as a trigger. A mismatch as a
+// trigger is left out for a rule that another trigger made change it.
 func (e *Evaluation) reportTrigger(c *engine.Change) {
 	t := e.triggers[c.Subject.Named()]
 	if t == nil {
@@ -300,8 +297,8 @@ func addStep(c *engine.Change, s *engine.Step) {
 	}
 }
 
-// runLeftTriggers reports triggers on which a rule failed and that the second pass did not see
-// again: what the rule would change is not known.
+// runLeftTriggers reports triggers on which a rule failed and that the second pass did not see again: the
+// changes of the rule are unknown.
 func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	keys := make([]engine.ObjectKey, 0, len(e.triggers))
 	for k, t := range e.triggers {
@@ -321,8 +318,8 @@ func (e *Evaluation) runLeftTriggers(emit func(*engine.Change) error) error {
 	return nil
 }
 
-// effectIndex finds the effects that act on an object. Most name one object
-// plainly; the others are tried on every object of their kind.
+// effectIndex finds the effects that act on an object. Most effects name one object; the others are tried on
+// every object of their kind.
 type effectIndex struct {
 	all      []*orderedEffect
 	triggers int
@@ -351,7 +348,7 @@ func rank(a, b *orderedEffect) int {
 }
 
 // actingOn lists the effects that may act on an object, in order: rules before them decide whether it has the
-// labels that they select. An object that was read through a subresource is known only by its key.
+// labels that they select. An object read through a subresource has only its key.
 func (x *effectIndex) actingOn(key engine.ObjectKey, u *unstructured.Unstructured) []*orderedEffect {
 	if len(x.all) == 0 || u == nil {
 		return nil
@@ -370,7 +367,7 @@ func (x *effectIndex) actingOn(key engine.ObjectKey, u *unstructured.Unstructure
 	return out
 }
 
-// subjectKey is the key of the one object that an exact selection names.
+// subjectKey returns the key of the one object of an exact selection.
 func subjectKey(s engine.Selection) engine.ObjectKey {
 	return engine.ObjectKey{
 		GroupKind: schema.GroupKind{Group: s.Group, Kind: s.Kind}, Version: s.Version,
@@ -394,8 +391,8 @@ func (e *Evaluation) pages(
 	}
 }
 
-// eachPage does something with every target of the pages, side by side on one page. Take receives the results
-// of a page in the order of the source. The first error ends it.
+// eachPage calls a function for every target of the pages, side by side on one page. Take receives the
+// results of a page in the order of the source. The first error ends it.
 func eachPage[R any](
 	ctx context.Context, workers int, pages iter.Seq2[engine.Page, error],
 	do func(context.Context, engine.Target) (R, error), take func([]R) error,
@@ -422,7 +419,7 @@ func eachPage[R any](
 	return ctx.Err()
 }
 
-// sideBySide does something for each number below n. The first error ends it.
+// sideBySide calls a function for each number below n. The first error ends it.
 func sideBySide(ctx context.Context, workers, n int, do func(context.Context, int) error) error {
 	group, inner := errgroup.WithContext(ctx)
 	var next atomic.Int64

@@ -18,56 +18,54 @@ import (
 
 // Options tune a run. The zero value is ready for use.
 type Options struct {
-	// Workers is how many objects are evaluated side by side; 0 stands for one
-	// per processor. The order of the results never depends on it.
+	// Workers is how many objects are evaluated side by side; 0 is one per processor. The order of the results
+	// never depends on it.
 	Workers int
-	// Reasons keeps the steps that did not match, with their reasons, and adds to each
-	// object why the rules that other objects trigger do not change it.
+	// Reasons keeps the steps that did not match, with their reasons, and adds to each object why the rules that
+	// other objects trigger do not change it.
 	Reasons bool
 	// States keeps, in each step that changed the object, the object after it.
 	States bool
-	// Scope is the user's choice of what may change; nil stands for everything. Other objects
-	// may trigger rules, but have no Change, unless a rule fails on them: what it would have
-	// changed is not known.
+	// Scope is the user's choice of the objects that may change; nil stands for everything. Other objects may
+	// trigger rules, but have a Change only if a rule fails on them: its effects are unknown.
 	Scope *engine.Scope
 	// Request is simulated for objects that only a mutate-existing rule reached.
 	Request engine.Request
 	// Requests says that the sources have requests to subresources, which no selection names.
 	Requests bool
-	// Expand also evaluates what controllers would create for the workloads of the run. Each has a Change
-	// of its own, behind that of the workload, whose Subject names it. It is never to be written.
+	// Expand also evaluates the objects that controllers would create for the workloads of the run. Each has its
+	// own Change after the workload's, with the workload in its Subject. It is never to be written.
 	Expand bool
-	// Ignore, if set, says which rules leave an object alone that no annotation protects.
+	// Ignore, if set, says which rules ignore an object that no annotation protects.
 	Ignore func(*unstructured.Unstructured) engine.Ignored
-	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. What
-	// it returns may add Impacts to the change before Run hands it over. Workers call it side by side; its
-	// error ends the run.
+	// Review, if set, sees each Change to which a rule wrote, one after the other in the order of Run. The
+	// function that it returns may add Impacts to the change before Run hands it over; workers call it side by
+	// side. An error ends the run.
 	Review func(*engine.Change) func(context.Context, *Evaluation) error
 }
 
 // Evaluation is one run of compiled programs over a set of objects.
 //
-// It visits the objects at most twice. Prepare lets each trigger of a
-// mutate-existing rule leave its Effects, which are small. Run then visits every
-// object once: its own chain of programs first, then the Effects that name it.
-// So two triggers that change one target compose, no object is reported twice,
-// and apart from the Effects memory does not grow with the number of objects.
+// It visits the objects at most twice. Prepare lets each trigger of a mutate-existing rule leave its Effects,
+// which are small. Run then visits every object once: its own chain of programs first, then the Effects that
+// name it. So two triggers that change one target compose, no object is reported twice, and apart from the
+// Effects memory does not grow with the number of objects.
 type Evaluation struct {
 	programs   []engine.Program // in admission order
-	reader     engine.Reader    // of what is evaluated
-	world      *engine.World    // which programs ask
+	reader     engine.Reader    // of evaluated objects
+	world      *engine.World    // for programs
 	options    Options
 	types      engine.Memo                           // of diff.Type, by kind
-	operation  engine.Operation                      // of requests that are left open
+	operation  engine.Operation                      // of open requests
 	created    *Evaluation                           // of objects as if they were created; nil if it is the same
-	asking     map[engine.RuleRef][]engine.Selection // what the rules match that ask for the operation
+	asking     map[engine.RuleRef][]engine.Selection // the matches of rules that ask for the operation
 	effects    effectIndex
-	triggers   map[engine.ObjectKey]*triggered // what triggers have to report, by identity
+	triggers   map[engine.ObjectKey]*triggered // the reports of triggers, by identity
 	own        []engine.RuleRef                // the rules that change what they match
-	others     []engine.RuleRef                // those that change others
+	others     []engine.RuleRef                // the rules that change others
 	chains     *chains
 	reaches    *reaches
-	reaching   map[engine.RuleRef]bool // the rules that may change other objects in the scope than they match
+	reaching   map[engine.RuleRef]bool // the rules that may change objects in the scope other than their matches
 	leftOut    int                     // objects beyond the percentage of the scope
 	unreadable []*engine.UnreadableError
 
@@ -76,7 +74,7 @@ type Evaluation struct {
 	lacked   map[string]*engine.UnreadableError // by What
 }
 
-// New returns an evaluation of programs, in admission order, that ask a world.
+// New returns an evaluation of programs, in admission order, in a world.
 func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -105,7 +103,7 @@ func New(programs []engine.Program, w *engine.World, o Options) *Evaluation {
 	return e
 }
 
-// Unreadable lists what the sources could not read so far, and what the rules lacked.
+// Unreadable lists the unreadable parts of the sources so far, and the objects that rules lacked.
 func (e *Evaluation) Unreadable() []*engine.UnreadableError {
 	e.lackedMu.Lock()
 	defer e.lackedMu.Unlock()
@@ -123,9 +121,8 @@ func (e *Evaluation) Unreadable() []*engine.UnreadableError {
 	return out
 }
 
-// Prepare is the first pass: it collects the Effects of all triggers that the
-// source streams, which may lie outside of the Scope. It reads nothing when no rule can change
-// other objects in the Scope than those it matches.
+// Prepare is the first pass: it collects the Effects of all triggers of the source, which may lie outside of
+// the Scope. It reads nothing when no rule can change objects in the Scope other than its matches.
 func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	var selections []engine.Selection
 	var programs []propagation
@@ -181,9 +178,9 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	return err
 }
 
-// Run is the second pass: it hands over one Change for every object, in source
-// order, then for the targets of Effects that are in the Scope and that the source did not
-// stream. The source has the objects of the Scope. The error of emit ends the run.
+// Run is the second pass: it hands over one Change for every object, in source order, then for the targets of
+// Effects in the Scope that are not in the source. The source has the objects of the Scope. An error of emit
+// ends the run.
 func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engine.Change) error) error {
 	selections := Selections(e.programs, e.options.Expand)
 	for _, l := range e.lanes() {
@@ -227,8 +224,8 @@ func (e *Evaluation) Run(ctx context.Context, src engine.Source, emit func(*engi
 	return e.runLeftTriggers(emit)
 }
 
-// Selections returns what Run and Prepare want of their sources: the objects of the scope that rules match,
-// and what triggers rules that may change others in it, wherever it is.
+// Selections returns the needs of Run and Prepare: the objects of the scope that rules match, and, from
+// anywhere, the triggers of rules that may change others in it.
 func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 	for _, s := range Selections(e.programs, e.options.Expand) {
 		own = append(own, e.narrow(s)...)
@@ -241,7 +238,7 @@ func (e *Evaluation) Selections() (own, triggers []engine.Selection) {
 	return own, triggers
 }
 
-// complete adds to a change what the first pass found, and notes that there is one.
+// complete adds the findings of the first pass to a change, and notes the change.
 func (e *Evaluation) complete(c *engine.Change) {
 	e.addTriggerSteps(c)
 	e.differently(c)
@@ -250,20 +247,20 @@ func (e *Evaluation) complete(c *engine.Change) {
 	}
 }
 
-// Outdated lists what rules read besides the objects of the run and that the run changes: they saw it as it
-// was before. It is known after Run.
+// Outdated lists reads of rules, besides the objects of the run, that the run changes: the rules saw the
+// state before. It is known after Run.
 func (e *Evaluation) Outdated() []string { return e.reads.outdated() }
 
-// leaveOut notes an object that is beyond the percentage of the scope.
+// leaveOut notes an object beyond the percentage of the scope.
 func (e *Evaluation) leaveOut(visited keys, k engine.ObjectKey) {
 	visited.add(k)
 	e.leftOut++
 }
 
-// keys are those of objects, by name.
+// keys is a set of object keys, by name.
 type keys map[engine.ObjectKey]bool
 
-// add adds a key, and reports whether it was not there.
+// add adds a key, and reports whether it is new.
 func (k keys) add(key engine.ObjectKey) bool {
 	key = key.Named()
 	known := k[key]
@@ -273,11 +270,11 @@ func (k keys) add(key engine.ObjectKey) bool {
 
 func (k keys) has(key engine.ObjectKey) bool { return k[key.Named()] }
 
-// LeftOut counts the objects that were not evaluated because they are beyond the percentage of the Scope.
+// LeftOut counts the objects that were not evaluated, as they are beyond the percentage of the Scope.
 func (e *Evaluation) LeftOut() int { return e.leftOut }
 
-// Evaluate returns what would become of one object: by its own rules, if it is in
-// the user's scope, and by the Effects that name it. A request that is left open is an update.
+// Evaluate returns the change of one object: by its own rules, if it is in the user's scope, and by the
+// Effects that name it. An open request is an update.
 func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool) (*engine.Change, error) {
 	ctx, done := limit.Object(ctx, t.Key)
 	defer done()
@@ -289,7 +286,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	}
 	before := p.target.Object
 	var acting []*orderedEffect
-	if t.Key.Of == (engine.Maker{}) { // rules that change others act on those that are there
+	if t.Key.Of == (engine.Maker{}) { // rules that change others act only on existing objects
 		acting = e.effects.actingOn(t.Key, t.Object)
 	}
 	if err := p.effects(acting); err != nil {
@@ -307,7 +304,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	return c, err
 }
 
-// handOver has those of the changes reviewed that rules wrote, and hands all over in their order.
+// handOver reviews the changes that rules wrote, and hands all over in their order.
 func (e *Evaluation) handOver(
 	ctx context.Context, all []*engine.Change, take func(*engine.Change) error,
 ) error {
@@ -336,10 +333,9 @@ func (e *Evaluation) handOver(
 	return nil
 }
 
-// chain runs all programs in admission order, and then once more those that a
-// later one changed the object behind, or that ask for it themselves: the API
-// server's reinvocation. Which of its rules a program runs again is up to
-// the program.
+// chain runs all programs in admission order, and then, like the API server's reinvocation, once more the
+// programs whose object a later one changed, or that ask for it themselves. The program decides which of its
+// rules run again.
 func (p *pass) chain() error {
 	last, from, after := 0, 0, ""
 	invocations := make([]engine.Invocation, len(p.programs))
@@ -352,7 +348,7 @@ func (p *pass) chain() error {
 				continue
 			}
 			if _, expands := program.(engine.Expander); p.target.Key.Of.Template != "" && !expands {
-				continue // only its own language sees what a template generates
+				continue // only its own language sees generated objects
 			}
 			before := p.target.Object
 			p.target.Invocation = &invocations[i]
@@ -371,13 +367,13 @@ func (p *pass) chain() error {
 	return nil
 }
 
-// allPolicies stands for a rule in the step of a failure of none by itself.
+// allPolicies stands for the rule in the step of a failure that no single rule caused.
 //
 //nolint:gochecknoglobals // immutable
 var allPolicies = engine.RuleRef{Policy: "policies"}
 
-// effect applies an effect to the object, if it has the labels that the effect selects. One that a Secret
-// chose is the use of a Secret.
+// effect applies an effect to the object, if it has the selected labels. An effect that a Secret chose is a
+// use of the Secret.
 func (p *pass) effect(f *orderedEffect) error {
 	if !f.selects(p.target.Object) {
 		p.unselected = append(p.unselected, f)
@@ -409,7 +405,7 @@ func (p *pass) effect(f *orderedEffect) error {
 	return err
 }
 
-// complete adds to the steps of an effect what its rule does not know.
+// complete adds to the steps of an effect the fields that its rule does not know.
 func (f *orderedEffect) complete(steps []engine.Step) {
 	for i := range steps {
 		steps[i].TriggerChangedBy = slices.DeleteFunc(slices.Clone(f.by),
@@ -420,8 +416,8 @@ func (f *orderedEffect) complete(steps []engine.Step) {
 	}
 }
 
-// guarded keeps a panic in a dialect, or in a library that it stands on, from
-// taking down the run: it becomes a failed step, and the object goes on as it was.
+// guarded keeps a panic in a dialect, or in a library below it, from ending the run: it becomes a failed
+// step, and the object stays as it was.
 func guarded(
 	r engine.RuleRef, t engine.Target, s engine.Sink, run func() (*unstructured.Unstructured, error),
 ) (out *unstructured.Unstructured, err error) {
@@ -437,23 +433,23 @@ func guarded(
 type recorder struct {
 	reasons bool
 	states  bool // steps keep the object after them
-	live    bool // the object is one of a server, and no manifest
+	live    bool // the object is from a server, not from a manifest
 	steps   []engine.Step
-	// state is the object after the last step. Without states, steps do not keep their own, which would be as
-	// many objects as there are rules.
+	// state is the object after the last step. Without states, steps do not keep their own, which would be one
+	// object for each rule.
 	state  *unstructured.Unstructured
 	typ    func() diff.Type           // nil for steps that change nothing
 	before *unstructured.Unstructured // the object before the first step
 }
 
-// Wants reports whether reasons for an outcome are kept: without Reasons, none of
-// rules that did not match or changed nothing.
+// Wants reports whether reasons for an outcome are kept: without Reasons, none of rules that did not match or
+// changed nothing.
 func (r *recorder) Wants(o engine.Outcome) bool {
 	return o != engine.NotMatched && o != engine.Unchanged || r.reasons
 }
 
-// Step records what a rule did, and compares the object after it with the one before: a rule that wrote what
-// the server reads as the same has changed nothing.
+// Step records a step, and compares the object after it with the one before: a rule that wrote an equivalent
+// value has changed nothing.
 func (r *recorder) Step(s engine.Step) {
 	if s.Outcome == engine.NotMatched && !r.reasons {
 		return
@@ -484,7 +480,7 @@ func (r *recorder) Step(s engine.Step) {
 	r.steps = append(r.steps, s)
 }
 
-// lastChange names the rule that changed the object last; empty if none has.
+// lastChange names the last rule that changed the object; empty if none has.
 func (r *recorder) lastChange() string {
 	for i := range slices.Backward(r.steps) {
 		if r.steps[i].Outcome == engine.Changed {
@@ -494,8 +490,8 @@ func (r *recorder) lastChange() string {
 	return ""
 }
 
-// brief returns an error as it is, or an error of the words that begin and end its text where that is long: a
-// page of objects keeps the reasons of all rules that fail on them.
+// brief shortens the message of a long error to its first and last words: a page of objects keeps the reasons
+// of all rules that fail on them.
 func brief(err error) error {
 	text := err.Error()
 	if len(text) <= engine.MaxMessage {
@@ -504,8 +500,7 @@ func brief(err error) error {
 	return errors.New(engine.Ends(text, engine.MaxMessage))
 }
 
-// isUnreadable reports whether an error is about a part of a listing only, and
-// records it.
+// isUnreadable reports whether an error concerns only a part of a listing, and records it.
 func (e *Evaluation) isUnreadable(err error) bool {
 	var u *engine.UnreadableError
 	if !errors.As(err, &u) {

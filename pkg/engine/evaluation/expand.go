@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/workload"
 )
 
-// Selections returns what programs want of their sources; to expand it, also the workloads for which what
-// they want may be created.
+// Selections returns the objects that programs want from their sources; to expand, also the workloads for
+// which such objects may be created.
 func Selections(programs []engine.Program, expand bool) []engine.Selection {
 	var out, generating []engine.Selection
 	for _, p := range programs {
@@ -25,15 +25,14 @@ func Selections(programs []engine.Program, expand bool) []engine.Selection {
 	return out
 }
 
-// expanded returns a change and, behind it, those of what would be made of its object as the change leaves
-// it.
+// expanded returns a change and, behind it, the changes of objects made from the result.
 func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.Change, error) {
 	out := []*engine.Change{c}
 	if c.Subject.Subresource != "" || c.Target.Request.Operation == engine.OperationDelete || c.Before == nil {
 		return out, nil
 	}
-	// What controllers would create: for a Deployment a ReplicaSet and for that a Pod. What is between is left
-	// out where no rule does anything to it.
+	// The objects of controllers: for a Deployment a ReplicaSet and for that a Pod. An object in between is left
+	// out where no rule affects it.
 	for of := c; !workload.Controlled(c.Before); {
 		object, user, makes := workload.Make(result(of))
 		if !makes {
@@ -61,7 +60,7 @@ func (e *Evaluation) expanded(ctx context.Context, c *engine.Change) ([]*engine.
 	return out, nil
 }
 
-// generated returns the changes of what templates generate, and of what they generate of that.
+// generated returns the changes of generated objects, and of objects generated from them.
 func (e *Evaluation) generated(ctx context.Context, p engine.Expander, of *engine.Change,
 ) (out []*engine.Change, err error) {
 	for _, g := range p.Expand(result(of)) {
@@ -87,7 +86,7 @@ func (e *Evaluation) generated(ctx context.Context, p engine.Expander, of *engin
 	return out, nil
 }
 
-// result is the object of which something is made: without what was made of Secrets, which that would show.
+// result returns the object to make others of, without content made from Secrets, which they would show.
 func result(of *engine.Change) *unstructured.Unstructured {
 	if of.Denied() {
 		return of.ToShow().Before

@@ -12,9 +12,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// reaches records in the first pass how far the rules got that change other objects
-// than those they match, so that a run can say why such a rule did not change an
-// object. Nil, for a run that keeps no reasons, records nothing.
+// reaches records in the first pass how far the rules got that change objects other than their matches, so
+// that a run can say why such a rule did not change an object. Nil, for a run without reasons, records
+// nothing.
 type reaches struct {
 	all    []*reach // by program and rule
 	byRule map[engine.RuleRef]*reach
@@ -27,8 +27,8 @@ type reach struct {
 	wants    []engine.Selection // what triggers it, or a superset
 	triggers int                // the objects that triggered it
 	near     int                // other objects that could
-	nearest  *engine.Step       // of the one of them that came nearest
-	broken   *engine.Step       // of the first for which it is not known
+	nearest  *engine.Step       // of the nearest of them
+	broken   *engine.Step       // of the first with an unknown answer
 	effects  []*orderedEffect
 }
 
@@ -46,7 +46,7 @@ func newReaches(programs []propagation) *reaches {
 	return x
 }
 
-// byRank orders steps by rule; those of no rule come first.
+// byRank orders steps by rule; steps of no rule come first.
 func (x *reaches) byRank(a, b engine.Step) int {
 	place := func(s *engine.Step) int {
 		if r := x.byRule[s.Rule]; r != nil {
@@ -57,7 +57,7 @@ func (x *reaches) byRank(a, b engine.Step) int {
 	return cmp.Compare(place(&a), place(&b))
 }
 
-// note records what became of one object as a trigger.
+// note records the result of one object as a trigger.
 func (x *reaches) note(t *triggered) {
 	if x == nil {
 		return
@@ -77,7 +77,7 @@ func (x *reaches) note(t *triggered) {
 	}
 }
 
-// recount corrects how many objects trigger a rule.
+// recount corrects the number of objects that trigger a rule.
 func (x *reaches) recount(rule engine.RuleRef, had, has bool) {
 	if x == nil || had == has {
 		return
@@ -104,7 +104,7 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	}
 }
 
-// resourceName is the resource of a target, or what its kind makes likely.
+// resourceName is the resource of a target, or else the likely one of its kind.
 func resourceName(t *engine.Target) string {
 	if t.Mapping != nil {
 		return t.Mapping.Resource.Resource
@@ -113,7 +113,7 @@ func resourceName(t *engine.Target) string {
 	return plural.Resource
 }
 
-// index gives each rule its effects, which are in order.
+// index gives each rule its effects, in order.
 func (x *reaches) index(effects []*orderedEffect) {
 	if x == nil {
 		return
@@ -125,8 +125,7 @@ func (x *reaches) index(effects []*orderedEffect) {
 	}
 }
 
-// unreached returns, for each rule that has no effect on the object, a step that says
-// why.
+// unreached returns, for each rule without an effect on the object, a step with the reason.
 func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.Step {
 	if x == nil || c.Before == nil {
 		return nil
@@ -144,8 +143,8 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	return out
 }
 
-// why says why the rule does not change an object: what would trigger it, and the object that came nearest,
-// or else what the trigger names that came nearest to naming the object.
+// why says why the rule does not change an object: the triggers of the rule, and the object that came
+// nearest, or else the target of a trigger that came nearest to the object.
 func (r *reach) why(c *engine.Change) error {
 	const none = "no object triggers the rule"
 	switch {
@@ -160,7 +159,7 @@ func (r *reach) why(c *engine.Change) error {
 	labels := c.Before.GetLabels()
 	for i, f := range r.effects[:min(len(r.effects), maxCompared)] {
 		if i > 0 && !f.Subjects.MatchesKind(c.Subject) {
-			continue // it is no nearer than the first
+			continue // not nearer than the first
 		}
 		subjects := f.Subjects
 		if f.Confidential {
@@ -203,12 +202,12 @@ func asTrigger(s *engine.Step) string {
 	return fmt.Sprintf("%s: %s: %v", s.Trigger, outcome, s.Err)
 }
 
-// maxCompared bounds the effects of a rule that an object is compared with to find
-// the nearest: with many objects and many triggers, all of them would take forever.
+// maxCompared bounds the effects of a rule that are compared with an object to find the nearest: many objects
+// times many triggers would take forever.
 const maxCompared = 1000
 
-// nearer reports whether a is the shorter list of mismatches. An object of another
-// kind is farther than any of the kind.
+// nearer reports whether a is the shorter list of mismatches. An object of another kind is farther than any
+// of the kind.
 func nearer(a, b []engine.Mismatch) bool {
 	if engine.KindOnly(a) != engine.KindOnly(b) {
 		return engine.KindOnly(b)

@@ -10,8 +10,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// reads notes what rules read besides the objects of the run, and which objects the run changes: a rule that
-// read one of these saw it as it was.
+// reads notes objects that rules read besides the objects of the run, and objects that the run changes, of
+// which such a rule saw the state before.
 type reads struct {
 	mu   sync.Mutex
 	read map[engine.ObjectKey]bool // as World.Noted has it
@@ -20,7 +20,7 @@ type reads struct {
 	kinds   map[engine.ObjectKey]bool // of these, in their namespaces
 }
 
-// observe returns a world in whose views reads are noted.
+// observe returns a world that notes the reads in its views.
 func (r *reads) observe(w *engine.World) *engine.World {
 	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[engine.ObjectKey]bool{}
 	out := *w
@@ -28,7 +28,7 @@ func (r *reads) observe(w *engine.World) *engine.World {
 	return &out
 }
 
-// noteRead notes what is read.
+// noteRead notes a read.
 func (r *reads) noteRead(key engine.ObjectKey) {
 	key = key.Named()
 	key.Subresource = ""
@@ -44,7 +44,7 @@ func (r *reads) noteChange(key engine.ObjectKey) {
 	r.kinds[engine.ObjectKey{GroupKind: key.GroupKind, Namespace: key.Namespace}] = true
 }
 
-// outdated lists what rules read and the run changes, in order: objects, and kinds of which they listed some.
+// outdated lists, in order, objects that rules read and the run changes, and kinds of which they listed some.
 func (r *reads) outdated() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

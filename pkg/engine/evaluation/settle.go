@@ -24,14 +24,14 @@ func (p *pass) mark() mark {
 	return mark{target: p.target, state: p.rec.state, steps: len(p.rec.steps)}
 }
 
-// reset takes a pass back to a mark.
+// reset returns a pass to a mark.
 func (p *pass) reset(m mark) {
 	p.target, p.rec.state, p.rec.steps = m.target, m.state, p.rec.steps[:m.steps]
 }
 
-// settle has the own rules of an object that effects have changed see it, as admission of the write does, and
-// the effects what these rules make of it, and those that only its new labels select, until nothing changes.
-// Rules that do not come to an end with one object are not idempotent: it stays as it was.
+// settle shows an object that effects have changed to its own rules, like admission of the write, then their
+// result to the effects, including effects that only the new labels select, until nothing changes. Rules that
+// do not settle are not idempotent: the object stays as it was.
 func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 	own := scoped && covers(p.chains.own, &p.target)
 	if !own && !p.selectedLate() {
@@ -67,8 +67,8 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 	return nil
 }
 
-// relabelling are the objects to which their own rules may give the labels by which rules select triggers:
-// they have to be read as such.
+// relabelling returns the objects to which their own rules may give the labels by which rules select
+// triggers: they must be read as triggers.
 func (c *chains) relabelling() []engine.Selection {
 	var byLabels, out []engine.Selection
 	for _, rule := range c.rules {
@@ -88,8 +88,8 @@ func (c *chains) relabelling() []engine.Selection {
 	return out
 }
 
-// relabelled are the subjects of effects that may get the labels by which a rule that changes what it matches
-// selects objects: they have to be read as such.
+// relabelled returns the subjects of effects that may get the labels by which rules select their matches:
+// they must be read as matches.
 func (c *chains) relabelled() []engine.Selection {
 	if c == nil {
 		return nil
@@ -110,12 +110,12 @@ func (c *chains) relabelled() []engine.Selection {
 	return out.All
 }
 
-// labelled are those of the selections that select by labels.
+// labelled returns the selections with labels.
 func labelled(all []engine.Selection) []engine.Selection {
 	return slices.DeleteFunc(slices.Clone(all), func(s engine.Selection) bool { return s.Labels == nil })
 }
 
-// selectedLate reports whether the object has got labels by which effects select it that have passed it by.
+// selectedLate reports whether new labels of the object are selected by effects that have passed it by.
 func (p *pass) selectedLate() bool {
 	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
 }
@@ -130,7 +130,7 @@ func (p *pass) effects(effects []*orderedEffect) error {
 	return nil
 }
 
-// denied reports whether admission would deny the object, by the steps from one on.
+// denied reports whether admission would deny the object, from the given step on.
 func (p *pass) denied(from int) bool {
 	return slices.ContainsFunc(p.rec.steps[from:],
 		func(s engine.Step) bool { return s.Outcome == engine.Denied })

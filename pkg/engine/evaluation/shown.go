@@ -35,7 +35,7 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Request.Open() {
 		t = t.As(e.operation)
 	}
-	if t.Key.Of == (engine.Maker{}) { // else it is left alone with what it is made of
+	if t.Key.Of == (engine.Maker{}) { // else it is ignored with its maker
 		t.Ignored = e.ignored(t.Object)
 	}
 	return &pass{Evaluation: e, ctx: ctx, world: e.world.Watched(), target: t, rec: &recorder{
@@ -45,7 +45,7 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	}}
 }
 
-// ignored says which rules leave an object alone.
+// ignored says which rules ignore an object.
 func (e *Evaluation) ignored(u *unstructured.Unstructured) engine.Ignored {
 	by := engine.IgnoredBy(u)
 	if by.Rules == "" && e.options.Ignore != nil {
@@ -54,13 +54,13 @@ func (e *Evaluation) ignored(u *unstructured.Unstructured) engine.Ignored {
 	return by
 }
 
-// state is an object as the rules of a run have made it, for the rules that it triggers.
+// state is an object as changed by the rules of a run, for the rules that it triggers.
 type state struct {
 	target engine.Target
 	by     []engine.RuleRef // the rules that changed it
 }
 
-// state returns the object as it is now. One that admission would deny stays as it was.
+// state returns the current object. An object that admission would deny stays as it was.
 func (p *pass) state() state {
 	s := state{target: p.target}
 	if p.denied(0) {
@@ -79,7 +79,7 @@ func (p *pass) state() state {
 	return s
 }
 
-// run runs an evaluator, whose panics are steps of the rule, on the object as it is now.
+// run runs an evaluator on the current object. A panic is a step of the rule.
 func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
 	world := p.world.Watched()
 	if p.target.HoldsSecrets() {
@@ -102,25 +102,25 @@ func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
 	return nil
 }
 
-// quotes reports whether the error of a step may quote what the object has of Secrets.
+// quotes reports whether the error of a step may quote content of Secrets in the object.
 func quotes(t *engine.Target, s *engine.Step) bool {
 	return s.Err != nil && (t.Tainted || t.IsSecret() && s.Outcome.Incomplete())
 }
 
 func panicked(err error) bool {
-	_, is := err.(*engine.PanicError) //nolint:errorlint // one that is wrapped was a step already
+	_, is := err.(*engine.PanicError) //nolint:errorlint // a wrapped one was a step already
 	return is
 }
 
-// Conceal completes a change with what may be shown of it, where that is not all: without what confidential
-// steps say and write, and without the values of a Secret.
+// Conceal sets the Shown of a change where not everything may be shown: without the messages and values of
+// confidential steps, and without the values of a Secret.
 func Conceal(c *engine.Change) {
 	var writes engine.Writes
 	confidential := false
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		confidential = confidential || s.Confidential
-		// what is unchanged may have been made by an earlier run
+		// unchanged content may come from an earlier run
 		if !s.Confidential || s.Outcome != engine.Changed && s.Outcome != engine.Unchanged {
 			continue
 		}
@@ -135,8 +135,8 @@ func Conceal(c *engine.Change) {
 	}
 }
 
-// show completes a change with what may be shown of it, given what hide leaves of its states. That is all
-// where nothing is hidden and no step is confidential.
+// show sets the Shown of a change, given the states without hidden values. It is the change itself where
+// nothing is hidden and no step is confidential.
 func show(c *engine.Change, confidential bool,
 	hide func(*unstructured.Unstructured) *unstructured.Unstructured,
 ) {
@@ -159,8 +159,8 @@ func show(c *engine.Change, confidential bool,
 	c.Shown = &out
 }
 
-// withheld returns an object without what was computed, and without the values of a Secret. Where it is
-// computed which fields there are, nothing is left but what names it.
+// withheld returns an object without computed values, and without the values of a Secret. Where the existence
+// of fields is computed, only its identity is left.
 func withheld(u *unstructured.Unstructured, writes engine.Writes) *unstructured.Unstructured {
 	u = engine.HideObject(u)
 	if u == nil {
@@ -182,7 +182,7 @@ func withheld(u *unstructured.Unstructured, writes engine.Writes) *unstructured.
 	return &unstructured.Unstructured{Object: shown}
 }
 
-// shownStep returns a step as it may be shown, of a change from one state to another one.
+// shownStep returns a step of a change between two states as it may be shown.
 func shownStep(s engine.Step, was, is *view) engine.Step {
 	s.Fields = shownPaths(was, is, s.Fields)
 	if !s.Confidential {
@@ -201,8 +201,7 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 	return s
 }
 
-// hiddenErr is what may be shown of an error: nothing, but that the user lacks the permission to ask for
-// permissions.
+// hiddenErr is the shown part of an error: nothing, except that the user may not ask for permissions.
 func hiddenErr(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsForbidden(err) {
 		if of := status.Status().Details; of != nil && strings.HasSuffix(of.Kind, "subjectaccessreviews") {
@@ -216,8 +215,8 @@ func hiddenPath() fieldpath.Path {
 	return fieldpath.Path{fieldpath.FieldNameElement(engine.HiddenValue)}
 }
 
-// shownImpacts are the impacts of a change as they may be shown. The text of one is withheld that is about a
-// field with a hidden name, or that says of a hidden value what it is.
+// shownImpacts returns the impacts of a change as they may be shown. A message about a field with a hidden
+// name, or about a hidden value, is withheld.
 func shownImpacts(c *engine.Change) []engine.Impact {
 	paths := make(map[string]fieldpath.Path, len(c.Fields))
 	for i, f := range c.Fields {
@@ -234,8 +233,8 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 					shown, found, there = before, value, had
 				}
 			}
-			// One in neither state may be shown if all is there but its last name, where that is one of the
-			// schema; else a rule removes it again, or writes it the next time: a Secret may make its name.
+			// A path in neither state may be shown if only its last name is missing, and is from the schema; else a
+			// rule removes it again, or writes it the next time: a Secret may make its name.
 			isPart, isInvalid := len(shown) < len(path), out[i].Code == engine.ImpactInvalid
 			if isPart || !there && !isInvalid && path[len(path)-1].FieldName != nil {
 				shown = hiddenPath()
@@ -253,8 +252,8 @@ func shownImpacts(c *engine.Change) []engine.Impact {
 	return out
 }
 
-// shownPaths are the paths of fields that a step changed, as they may be shown, in the object before the
-// first rule and after the last one.
+// shownPaths returns the paths that a step changed as they may be shown, in the object before the first rule
+// and after the last one.
 func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange {
 	var out []engine.FieldChange
 	hidden := map[string]bool{} // by kind and path
@@ -267,7 +266,7 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 			path = hiddenPath()
 		}
 		if text := path.String(); engine.IsHidden(text) || !path.Equals(f.Path) {
-			f.From, f.To = nil, nil // how it changes says what it is
+			f.From, f.To = nil, nil // the kind of change says enough
 			if len(path) < len(f.Path) {
 				f.Kind = engine.Replaced
 			}
@@ -282,8 +281,8 @@ func shownPaths(was, is *view, fields []engine.FieldChange) []engine.FieldChange
 	return out
 }
 
-// Hide completes a change that no program made with what may be shown of it: without what it has at some
-// paths, and without the values of a Secret.
+// Hide sets the Shown of a change that no program made: without the values at some paths, and without the
+// values of a Secret.
 func Hide(c *engine.Change, paths []fieldpath.Path) {
 	if !c.Changed() || len(paths) == 0 && !engine.IsSecret(c.Before) {
 		return
@@ -307,13 +306,12 @@ func Hide(c *engine.Change, paths []fieldpath.Path) {
 	}
 }
 
-// objectOf is what became of an object.
 func objectOf(v any) *unstructured.Unstructured {
 	object, _ := v.(map[string]any)
 	return &unstructured.Unstructured{Object: object}
 }
 
-// identity is what names an object.
+// identity returns the fields that name an object.
 func identity(object map[string]any) map[string]any {
 	out := map[string]any{
 		engine.HiddenValue: engine.HiddenValue, "apiVersion": object["apiVersion"], "kind": object["kind"],
@@ -336,10 +334,9 @@ func hidesFields(u *unstructured.Unstructured) bool {
 }
 
 // ShowFields gives a change that may be shown, which has its own states, the fields of the change itself as
-// they may be shown, and reports whether anything of them is hidden. The fields that were made of a Secret
-// are marked.
+// they may be shown, and reports whether any part of them is hidden. It marks fields made from a Secret.
 func ShowFields(c, shown *engine.Change) (hidden bool) {
-	if hidesFields(shown.Before) || hidesFields(shown.After) { // of a comparison, one alone may
+	if hidesFields(shown.Before) || hidesFields(shown.After) { // in a comparison, only one may
 		shown.Before, shown.After = &unstructured.Unstructured{Object: identity(shown.Before.Object)},
 			&unstructured.Unstructured{Object: identity(shown.After.Object)}
 	}
@@ -371,14 +368,14 @@ func ShowFields(c, shown *engine.Change) (hidden bool) {
 	return true
 }
 
-// hiddenWhole reports whether a field is found in something that is hidden as a whole, or has a hidden name.
+// hiddenWhole reports whether a field is in a value that is hidden as a whole, or has a hidden name.
 func hiddenWhole(f *engine.FieldChange, at fieldpath.Path, found any) bool {
 	text, ok := found.(string)
 	return ok && engine.IsHidden(text) && !at.Equals(f.Path)
 }
 
-// shownField returns a field as it may be shown. The state before may be made of a Secret as well: it is that
-// of the other side where two results are compared.
+// shownField returns a field as it may be shown. The state before may contain a Secret as well: in a
+// comparison of two results it is the other result.
 func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 	out := *f
 	path, to, _ := after.shownAt(f.Path)
@@ -419,7 +416,7 @@ func shownField(before, after *view, f *engine.FieldChange) engine.FieldChange {
 	return out
 }
 
-// view is an object, and the same as it may be shown; both are empty where there is none.
+// view is an object, and its shown form; both are empty where there is none.
 type view struct {
 	real, shown any
 }
@@ -431,8 +428,8 @@ func viewOf(real, shown *unstructured.Unstructured) *view {
 	return &view{real: real.Object, shown: shown.Object}
 }
 
-// shownAt finds the value at a path of the object, as it may be shown, and how the path itself may be
-// shown: it ends at the first name that is hidden.
+// shownAt finds the shown value at a path of the object, and the shown part of the path: it ends at the first
+// hidden name.
 func (v *view) shownAt(p fieldpath.Path) (path fieldpath.Path, found any, there bool) {
 	real, shown := v.real, v.shown
 	for _, e := range p {
@@ -464,7 +461,7 @@ func (v *view) shownAt(p fieldpath.Path) (path fieldpath.Path, found any, there 
 	return path, shown, true
 }
 
-// hiddenElement names an item of a list by what may be shown of it.
+// hiddenElement names an item of a list by its shown part.
 func hiddenElement(e fieldpath.PathElement, item any) fieldpath.PathElement {
 	switch {
 	case e.Key != nil:

@@ -13,11 +13,11 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// subjects are what several effects share: one selection, read once.
+// subjects is a selection that several effects share, read once.
 type subjects struct {
 	engine.Selection
 	effects []*orderedEffect
-	named   []engine.ObjectKey // the subresources that a pattern of names turned out to mean
+	named   []engine.ObjectKey // the subresources that match a pattern of names
 }
 
 // contextFor returns a context for the requests for the subjects, which a Secret may have chosen.
@@ -39,7 +39,7 @@ func (s *subjects) single() bool {
 
 // bySubjects groups the effects by the selections that they act on within the scope, in order.
 func (e *Evaluation) bySubjects() []*subjects {
-	type id struct { // every field of a selection, with its labels as text
+	type id struct { // every field of a selection, with its labels as a string
 		engine.Selection
 		labels string
 	}
@@ -66,7 +66,7 @@ func (e *Evaluation) bySubjects() []*subjects {
 	return out
 }
 
-// unvisited evaluates the effects' subjects in the scope that did not stream by.
+// unvisited evaluates the effects' subjects in the scope that were not in the source.
 type unvisited struct {
 	*Evaluation
 	visited keys
@@ -106,7 +106,7 @@ func (e unvisited) run(ctx context.Context) error {
 	return e.onPage(ctx, page)
 }
 
-// report hands over what became of a subject, once.
+// report hands over the change of a subject, once.
 func (e unvisited) report(c *engine.Change) error {
 	if !e.visited.add(c.Subject) {
 		return nil
@@ -115,8 +115,8 @@ func (e unvisited) report(c *engine.Change) error {
 	return e.emit(c)
 }
 
-// byObject reports whether a selection means the subresources of objects that have to be found
-// first: a subresource cannot be listed, and does not have its object's labels and fields.
+// byObject reports whether a selection means subresources of objects that must be found first: a subresource
+// cannot be listed, and does not have its object's labels and fields.
 func (e unvisited) byObject(s *subjects) bool {
 	return s.Subresource != "" && (!s.Exact() || e.options.Scope != nil && e.options.Scope.Labels != nil)
 }
@@ -152,7 +152,7 @@ func (e unvisited) nameSubresources(ctx context.Context, s *subjects) error {
 	return nil
 }
 
-// keys are the objects that a selection names, and that are read one by one.
+// keys returns the objects that a selection names, to be read one by one.
 func (e unvisited) keys(s *subjects) []engine.ObjectKey {
 	if s.single() && !e.byObject(s) {
 		return []engine.ObjectKey{subjectKey(s.Selection)}
@@ -170,11 +170,11 @@ type subject struct {
 const (
 	// pageSize is how many subjects are kept to be evaluated side by side.
 	pageSize = 100
-	// readers is how many subjects are read at once that are read by themselves.
+	// readers is how many subjects are read at once by name.
 	readers = 8
 )
 
-// onPage evaluates subjects side by side, and reports what became of them in their order.
+// onPage evaluates subjects side by side, and reports their changes in order.
 func (e unvisited) onPage(ctx context.Context, page []subject) error {
 	changes := make([]*engine.Change, len(page))
 	err := sideBySide(ctx, max(readers, e.options.Workers), len(page),
@@ -188,7 +188,7 @@ func (e unvisited) onPage(ctx context.Context, page []subject) error {
 	return e.handOver(ctx, slices.DeleteFunc(changes, func(c *engine.Change) bool { return c == nil }), e.take)
 }
 
-// take reports what evaluate returned.
+// take reports the result of evaluate.
 func (e unvisited) take(c *engine.Change) error {
 	if len(c.Steps) == 0 && !e.visited.has(c.Subject) && !e.options.Scope.InPercent(c.Subject) {
 		e.leaveOut(e.visited, c.Subject)
@@ -215,7 +215,7 @@ func (e unvisited) runListed(ctx context.Context, s *subjects) error {
 	return nil
 }
 
-// listPages lists what a selection means within the scope.
+// listPages lists the subjects of a selection within the scope.
 func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[[]subject, error] {
 	return func(yield func([]subject, error) bool) {
 		var page []subject
@@ -240,8 +240,8 @@ func (e unvisited) listPages(ctx context.Context, s *subjects) iter.Seq2[[]subje
 	}
 }
 
-// means reports whether an object is one of the subjects, in the scope; that of a subresource is decided
-// already.
+// means reports whether an object is one of the subjects, in the scope. For a subresource this is already
+// decided.
 func (e unvisited) means(s *subjects, k engine.ObjectKey, u *unstructured.Unstructured) bool {
 	return k.Subresource != "" || s.Matches(u) && e.options.Scope.Includes(k, u.GetLabels()) &&
 		e.options.Scope.InShard(k)
@@ -261,8 +261,8 @@ func (e unvisited) target(k engine.ObjectKey, u *unstructured.Unstructured) engi
 	return t
 }
 
-// evaluate returns what becomes of a subject: nil where it is not meant, or visited already, and nothing but
-// its key where it is beyond the percentage of the scope.
+// evaluate returns the change of a subject: nil if it is not meant or already visited, and only its key if it
+// is beyond the percentage of the scope.
 func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, error) {
 	if e.visited.has(s.key) {
 		return nil, nil
@@ -281,16 +281,15 @@ func (e unvisited) evaluate(ctx context.Context, s subject) (*engine.Change, err
 	}
 	t := e.target(s.key, s.object)
 	if ns := s.object.GetNamespace(); ns != "" {
-		// A Namespace that cannot be read leaves t.Namespace nil, which rules that
-		// ask for its labels report by themselves.
+		// Without a readable Namespace, t.Namespace is nil; rules that ask for its labels report it.
 		t.Namespace, _ = e.world.ReadNamespace(ctx, ns)
 	}
 	return e.both(ctx, t, false)
 }
 
-// missing is the change of a subject that does not exist, or may not be read: a failed step of each rule that
-// wanted to change it; nil where there is none. That there is nothing of what a pattern stands for is no
-// failure, but one object that the user typed should be there.
+// missing returns the change of a subject that does not exist, or may not be read: a failed step of each rule
+// that wanted to change it; nil without such rules. A pattern without objects is not a failure, but an object
+// that the user typed should exist.
 func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 	c := &engine.Change{Subject: subjectKey(s.Selection)}
 	for _, f := range s.effects {

@@ -10,30 +10,30 @@ import (
 
 // Summary counts what a run did.
 type Summary struct {
-	Objects    int `json:"objects"`           // evaluated: those that are there, or would be
+	Objects    int `json:"objects"`           // evaluated objects, existing or to be created
 	Changed    int `json:"changed"`           // objects that would differ
 	Fields     int `json:"fields"`            // fields that would differ
-	Records    int `json:"records,omitempty"` // annotations among them that say what was changed, as FieldChange.Records has it
+	Records    int `json:"records,omitempty"` // annotations that record changes, as FieldChange.Records has it
 	Created    int `json:"created,omitempty"` // objects that a creation would change differently than an update
 	Incomplete int `json:"incomplete"`        // objects with a failed, denied or unsupported step
-	Ignored    int `json:"ignored,omitempty"` // objects that a rule matches and leaves alone, as Change.Ignored has it
-	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as is known
+	Ignored    int `json:"ignored,omitempty"` // objects that a matching rule ignores, as Change.Ignored has it
+	Refused    int `json:"refused,omitempty"` // objects whose change the server would refuse, as far as known
 	Warnings   int `json:"warnings"`          // of steps, and Impacts
-	// SetBack counts the changed objects of which kubectl apply has changed fields in its manifest.
+	// SetBack counts the changed objects with changes to fields of their kubectl apply manifest.
 	SetBack int `json:"setBack,omitempty"`
-	// Managed are the changed objects that tools keep as they are described elsewhere, by where that is; those
-	// beyond mostSources are left out.
+	// Managed counts the changed objects that tools keep as described elsewhere, by that place; places beyond
+	// mostSources are left out.
 	Managed []Managed `json:"managed,omitempty"`
 	Restarts
-	// Expanded counts what controllers would create, which is none of the Objects; nil without any.
+	// Expanded counts objects that controllers would create, which are not in Objects; nil without any.
 	Expanded *Expanded `json:"expanded,omitempty"`
-	Canary   *Canary   `json:"canary,omitempty"` // of a run that was to change some of the objects; nil for all
-	// Outdated is what rules read and the run changes, as Evaluation.Outdated has it.
+	Canary   *Canary   `json:"canary,omitempty"` // of a run limited to some of the objects; nil for all
+	// Outdated lists reads that the run changes, as Evaluation.Outdated has it.
 	Outdated []string `json:"-"`
 	// Overlay counts, by kind, the objects of files that rules read as if they were in the cluster.
 	Overlay map[string]int `json:"-"`
-	// Rules counts outcomes by rule, in evaluation order. A rule that met no
-	// object is there too. Settle counts those that did not match.
+	// Rules counts outcomes by rule, in evaluation order, including rules that met no object. Settle counts
+	// mismatches.
 	Rules []RuleSummary `json:"rules"`
 
 	index map[engine.RuleRef]int
@@ -42,32 +42,31 @@ type Summary struct {
 	met   map[int]int      // on how many of them each rule has steps
 }
 
-// Expanded counts objects that are not there, and that controllers would create for workloads of the run.
+// Expanded counts objects that do not exist, and that controllers would create for workloads of the run.
 type Expanded struct {
 	Objects int `json:"objects"`
-	Changed int `json:"changed"` // those that rules would change as they are created
-	Fields  int `json:"fields"`  // in which they would differ
+	Changed int `json:"changed"` // objects that rules would change at their creation
+	Fields  int `json:"fields"`  // fields that would differ
 }
 
-// Canary is how a run was kept to some of the objects.
+// Canary says how a run was limited to some of the objects.
 type Canary struct {
 	Percent    int  `json:"percent,omitempty"`    // of the objects; 0 for all
-	LeftOut    int  `json:"leftOut"`              // objects that were not evaluated because of that
+	LeftOut    int  `json:"leftOut"`              // objects not evaluated because of that
 	MaxObjects int  `json:"maxObjects,omitempty"` // that may change; 0 for any number
-	More       bool `json:"more"`                 // further objects would change; what follows the first of them was not evaluated
+	More       bool `json:"more"`                 // more would change; nothing after the first was evaluated
 }
 
-// RuleSummary counts the objects on which one rule had each outcome. An object is
-// counted once for an outcome, however many triggers the rule had for it. Only a rule
-// that changed an object and also failed on it, for another trigger, counts it twice:
-// neither may hide the other.
+// RuleSummary counts the objects on which one rule had each outcome. An object is counted once for an
+// outcome, however many triggers the rule had for it. Only a rule that changed an object and also failed on
+// it, for another trigger, counts it twice: neither may hide the other.
 type RuleSummary struct {
 	Rule     engine.RuleRef         `json:"rule"`
 	Outcomes map[engine.Outcome]int `json:"outcomes"`
-	// Parameters is how many of a binding the counts are of, as MergeParameters has it; else 0.
+	// Parameters is how many parameters of a binding are counted together, as MergeParameters has it; else 0.
 	Parameters int `json:"-"`
 
-	repeated map[engine.Outcome]int // objects that were counted for another parameter as well
+	repeated map[engine.Outcome]int // objects already counted for another parameter
 }
 
 func (r *RuleSummary) repeat(o engine.Outcome, times int) {
@@ -77,8 +76,8 @@ func (r *RuleSummary) repeat(o engine.Outcome, times int) {
 	r.repeated[o] += times
 }
 
-// MergeParameters returns the rules with one in the place of those that differ only in the parameter. It
-// counts an object once, however many parameters it met.
+// MergeParameters merges rules that differ only in the parameter. An object counts once, however many
+// parameters it met.
 func MergeParameters(rules []RuleSummary) []RuleSummary {
 	var out []RuleSummary
 	index := map[engine.RuleRef]int{}
@@ -116,7 +115,7 @@ func (r RuleSummary) MetNothing() bool {
 	return true
 }
 
-// NewSummary is the summary of a run that has not begun.
+// NewSummary returns the summary of a run that has not begun.
 func NewSummary(rules []engine.RuleRef) *Summary {
 	s := &Summary{}
 	for _, r := range rules {
@@ -125,8 +124,8 @@ func NewSummary(rules []engine.RuleRef) *Summary {
 	return s
 }
 
-// Add counts one object. It counts the same whether the run keeps reasons or not. A
-// target that is not there is no evaluated object, but what failed about it counts.
+// Add counts one object, alike with and without reasons. A missing target does not count as evaluated, but
+// its failures count.
 func (s *Summary) Add(c *engine.Change) {
 	counted, records := engine.SplitRecords(c.ToShow().Fields)
 	s.Warnings += len(c.Impacts)
@@ -169,13 +168,12 @@ func (s *Summary) Add(c *engine.Change) {
 	s.addOutcomes(c)
 }
 
-// Differs reports whether an object would be different: as it is, as if created, or as controllers would
-// create it.
+// Differs reports whether an object would differ: as it is, as if created, or as controllers would create it.
 func (s *Summary) Differs() bool {
 	return s.Changed+s.Created > 0 || s.Expanded != nil && s.Expanded.Changed > 0
 }
 
-// expand adds counts of what controllers would create.
+// expand adds counts of objects that controllers would create.
 func (s *Summary) expand(more *Expanded, changed bool) {
 	if s.Expanded == nil {
 		s.Expanded = &Expanded{}
@@ -242,8 +240,8 @@ func (s *Summary) addOutcomes(c *engine.Change) {
 	}
 }
 
-// counting returns those of a rule's outcomes on one object that count: each by which something was done or
-// went wrong, and only where there is none the strongest of the others.
+// counting returns the outcomes of a rule on one object that count: all by which something was done or went
+// wrong, else only the strongest of the others.
 func counting(all []engine.Outcome) []engine.Outcome {
 	isIdle := func(o engine.Outcome) bool { return slices.Contains(idle, o) }
 	switch did := slices.DeleteFunc(slices.Clone(all), isIdle); {
@@ -255,7 +253,7 @@ func counting(all []engine.Outcome) []engine.Outcome {
 	return all
 }
 
-// Settle counts the objects that rules did not match, once the last one was added.
+// Settle counts the objects that rules did not match, after the last Add.
 func (s *Summary) Settle() {
 	for _, r := range s.asked {
 		i := s.place(r)
@@ -266,7 +264,7 @@ func (s *Summary) Settle() {
 	s.times, s.met = 0, map[int]int{}
 }
 
-// mostSources is how many different ones are kept of what objects come from.
+// mostSources bounds the distinct sources of objects that are kept.
 const mostSources = 1000
 
 // Managed counts changed objects that come from the same source.
@@ -334,9 +332,8 @@ func (s *Summary) Join(other *Summary) {
 	}
 }
 
-// Recounted returns the summary with all that is reported of objects counted again. Found
-// has every change that reports something. What is kept is what nothing reports: how
-// many objects there were, and how often a rule had nothing to do.
+// Recounted returns the summary with all reported objects counted again. Found has every change that reports
+// something. The rest is kept: the number of objects, and how often a rule had nothing to do.
 func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	var rules []engine.RuleRef
 	for _, r := range s.Rules {
@@ -364,7 +361,7 @@ func (s *Summary) Recounted(found iter.Seq[*engine.Change]) Summary {
 	return *out
 }
 
-// idle are the outcomes of a rule that did nothing, and with which nothing went wrong.
+// idle are the outcomes of a rule that did nothing, without a failure.
 //
 //nolint:gochecknoglobals // an immutable table
 var idle = []engine.Outcome{engine.Unchanged, engine.Skipped, engine.NotMatched}
@@ -378,7 +375,7 @@ func (s *Summary) Outcomes(o engine.Outcome) int {
 	return n
 }
 
-// place is where the rule is in Rules; one that is new goes to the end. A rule that met nothing until it
+// place is the index of the rule in Rules, where a new one goes to the end. A rule that met nothing until it
 // met its first parameter is counted with that: it is not a rule without an object.
 func (s *Summary) place(r engine.RuleRef) int {
 	if i, ok := s.index[r]; ok {
@@ -402,8 +399,7 @@ func (s *Summary) place(r engine.RuleRef) int {
 	return i
 }
 
-// Restarts counts what a run would restart, and apart what it would if it also wrote what something else
-// manages.
+// Restarts counts the restarts by a run and, separately, by a run that also wrote managed objects.
 type Restarts struct {
 	Workloads        int `json:"restartedWorkloads,omitempty"`
 	Pods             int `json:"restartedPods,omitempty"`

@@ -1,3 +1,3 @@
-// Package limit bounds what an evaluation takes: a rule on an object has a deadline, what it builds has a
-// size, and the process has a limit of memory, which knows the rule that was running.
+// Package limit bounds an evaluation: a rule on an object has a deadline, its values have a size, and the
+// process has a memory limit, whose error names the running rule.
 package limit

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// MaxMemory is the limit of memory where neither GOMEMLIMIT nor a smaller machine sets another one.
+// MaxMemory is the memory limit unless GOMEMLIMIT or a smaller machine sets another one.
 const MaxMemory = 2 << 30
 
-// Memory returns the limit of memory of the process: what GOMEMLIMIT says, else a quarter of the machine, at
-// most MaxMemory, and at most three quarters of what its container has. Both are in bytes, and 0 where they
-// are not known.
+// Memory returns the memory limit of the process: GOMEMLIMIT, else a quarter of the machine, at most
+// MaxMemory, and at most three quarters of the container. Both arguments are in bytes, and 0 if unknown.
 func Memory(machine, container int64) int64 {
 	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
 		return set
@@ -34,7 +33,7 @@ func Memory(machine, container int64) int64 {
 // MemoryError is why a run ended that needs more memory than its limit.
 type MemoryError struct {
 	Limit  int64
-	During string // "policy/rule on Pod shop/web", or an object, or what was read; empty if that is not known
+	During string // "policy/rule on Pod shop/web", an object, or what was read; empty if unknown
 }
 
 // Error says how to raise the limit.
@@ -46,14 +45,14 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("the run needs more memory than its limit of %d MiB%s; the environment variable GOMEMLIMIT raises it, such as GOMEMLIMIT=8GiB", e.Limit>>20, during)
 }
 
-// watch is the memory of a run, and what goes on in it.
+// watch is the memory limit of a run, and the objects in progress.
 type watch struct {
 	limit int64
 	mu    sync.Mutex
 	busy  map[*object]bool
 }
 
-// object is what is evaluated or read.
+// object is an object in evaluation, or a file being read.
 type object struct {
 	name  fmt.Stringer
 	began time.Time
@@ -72,11 +71,11 @@ type (
 	objectKey struct{}
 )
 
-// lookAfter is how long the watch waits between two looks.
+// lookAfter is the time between two looks of the watch.
 const lookAfter = 20 * time.Millisecond
 
-// Watch returns a context that is cancelled, with a *MemoryError as the cause, when what the process keeps
-// takes more memory than the limit. Call stop when the run has ended.
+// Watch returns a context that is cancelled, with a *MemoryError as the cause, when the live memory of the
+// process exceeds the limit. Call stop when the run has ended.
 func Watch(parent context.Context, limit int64) (ctx context.Context, stop func()) {
 	w := &watch{limit: limit, busy: map[*object]bool{}}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, watchKey{}, w))
@@ -101,7 +100,7 @@ func (w *watch) run(ctx context.Context, cancel func(error)) {
 	}
 }
 
-// longest is what goes on for the longest time: a rule, if one is evaluated.
+// longest returns what has been in progress the longest: a rule, if one is evaluated.
 func (w *watch) longest() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +121,8 @@ func (w *watch) longest() string {
 	return first.String()
 }
 
-// Object returns a context for the object, or the file, that is evaluated or read in it: an error about
-// memory names it, and the rule that is evaluated on it. Call done afterwards.
+// Object returns a context for evaluating an object, or reading a file: a memory error names it, and the rule
+// on it. Call done afterwards.
 func Object(ctx context.Context, name fmt.Stringer) (_ context.Context, done func()) {
 	w, ok := ctx.Value(watchKey{}).(*watch)
 	if !ok {

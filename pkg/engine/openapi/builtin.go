@@ -14,14 +14,14 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// kubernetes has the schemas of Kubernetes' own types, without their descriptions: a file for
-// each Go package, which is read when a kind needs it.
+// kubernetes has the schemas of Kubernetes' own types, without descriptions: a file for each Go package, read
+// when a kind needs it.
 //
 //go:generate ../../../tools/openapi/generate.sh kubernetes
 //go:embed kubernetes/*.json
 var kubernetes embed.FS
 
-// builtin is what was read of them so far.
+// builtin caches the schemas read so far.
 var builtin = struct { //nolint:gochecknoglobals // what is embedded, once it is read
 	mu        sync.Mutex
 	documents map[schema.GroupVersionKind]*Document
@@ -33,8 +33,8 @@ var builtin = struct { //nolint:gochecknoglobals // what is embedded, once it is
 	types:     map[string]*spec.Schema{},
 }
 
-// Builtin returns the schema of a kind in client-go's scheme, as an API server of its version
-// publishes it; nil if it is not one of Kubernetes' own.
+// Builtin returns the schema of a kind in client-go's scheme, as an API server of its version publishes it;
+// nil for a kind that is not Kubernetes' own.
 func Builtin(gvk schema.GroupVersionKind) (*Document, error) {
 	builtin.mu.Lock()
 	defer builtin.mu.Unlock()
@@ -73,7 +73,7 @@ func readDocument(gvk schema.GroupVersionKind) (*Document, error) {
 	return newDocument(components)
 }
 
-// collect adds a type, and all that it refers to.
+// collect adds a type, and all types that it refers to.
 func collect(name string, to map[string]*spec.Schema) error {
 	if to[name] != nil {
 		return nil
@@ -100,7 +100,7 @@ func collect(name string, to map[string]*spec.Schema) error {
 
 var references = regexp.MustCompile(`"#` + componentPrefix + `([^"]+)"`)
 
-// typeText returns the schema of a type as it is published.
+// typeText returns the published schema of a type.
 func typeText(name string) (json.RawMessage, error) {
 	home := name[:strings.LastIndexByte(name, '.')+1]
 	if builtin.packages[home] == nil {

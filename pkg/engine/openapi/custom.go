@@ -1,7 +1,7 @@
 package openapi
 
 // StoredTypeOf returns the form of custom resources with the openAPIV3Schema of a CustomResourceDefinition:
-// fields that it does not have are pruned, as are nulls that it does not allow, and its defaults are set.
+// unknown fields and forbidden nulls are pruned, and defaults are set.
 func StoredTypeOf(s map[string]any) *Type {
 	t := fromSchema(s)
 	t.addMetadata()

@@ -30,8 +30,8 @@ var (
 		}
 		return out
 	}()
-	// computed are the fields that a server sets because of others, from the same files: all of them take
-	// the place of what is there.
+	// computed are the fields that a server sets because of others, from the same files: they replace existing
+	// ones.
 	computed = map[string]func(fields) fields{
 		"apps/v1.DaemonSetUpdateStrategy":                rollingUpdate,
 		"apps/v1.DeploymentStrategy":                     rollingUpdate,
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// unless returns a field with a value, if the struct does not have it.
+// unless returns a field with a value, if the struct lacks it.
 func unless(in fields, name string, v any) fields {
 	if _, has := in[name]; has {
 		return nil
@@ -66,7 +66,7 @@ func unless(in fields, name string, v any) fields {
 	return fields{name: v}
 }
 
-// with returns a struct with the fields of others, of which the last one counts.
+// with returns a struct with the fields of others, where the last one wins.
 func with(in fields, others ...fields) fields {
 	out := maps.Clone(in)
 	if out == nil {
@@ -108,7 +108,7 @@ func claimTemplates(in fields) fields {
 	return nil
 }
 
-// scaling completes the rules of both directions, which the defaults have where there are none.
+// scaling completes the rules of both directions, which the defaults lack.
 func scaling(in fields) fields {
 	out := fields{}
 	for name, rules := range defaults["autoscaling/v2.HorizontalPodAutoscalerBehavior"] {
@@ -153,7 +153,7 @@ func job(object fields) fields {
 	return with(fields{"spec": with(out, in)}, labelsOfTemplate(object))
 }
 
-// pullPolicy is that of images of which no tag but latest is named.
+// pullPolicy is the policy of images without a tag, or with the tag latest.
 func pullPolicy(image, policy string) func(fields) fields {
 	return func(in fields) fields {
 		if in[policy] != nil {
@@ -212,7 +212,7 @@ func pod(in fields) fields {
 	return fields{"spec": spec}
 }
 
-// forEach returns a list with more fields in its elements.
+// forEach returns a list whose elements have more fields.
 func forEach(list []any, more func(fields) fields) []any {
 	out := append([]any{}, list...)
 	for i := range out {
@@ -225,7 +225,7 @@ func forEach(list []any, more func(fields) fields) []any {
 	return out
 }
 
-// podSpec has an account under its two names.
+// podSpec sets the account under both of its names.
 func podSpec(in fields) fields {
 	const now, once = "serviceAccountName", "serviceAccount"
 	switch {
@@ -252,7 +252,7 @@ func limitRangeItem(in fields) fields {
 	return out
 }
 
-// secret has its stringData in data.
+// secret merges its stringData into data.
 func secret(in fields) fields {
 	plain := fieldsOf(in, "stringData")
 	if plain == nil {
@@ -262,14 +262,14 @@ func secret(in fields) fields {
 	for name, v := range plain {
 		text, isText := v.(string)
 		if !isText {
-			return nil // which no server takes
+			return nil // no server accepts it
 		}
 		data[name] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	return fields{"data": data, "stringData": nil}
 }
 
-// SecretAsStored returns a Secret with its stringData in data, as a server stores it, and others as they are.
+// SecretAsStored returns a Secret with its stringData in data, as a server stores it; others as they are.
 func SecretAsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !engine.IsSecret(u) || fieldsOf(u.Object, "stringData") == nil {
 		return u
@@ -314,7 +314,7 @@ func serviceSpec(in fields) fields {
 	return out
 }
 
-// volume is an emptyDir, if it is nothing else.
+// volume is an emptyDir, if nothing else.
 func volume(in fields) fields {
 	if len(in) == 0 || len(in) == 1 && in["name"] != nil {
 		return fields{"emptyDir": fields{}}

@@ -1,4 +1,3 @@
-// Package openapi reads engine.Schema out of OpenAPI v3 schemas, be they
-// published by an API server, written in a CustomResourceDefinition, or those of Kubernetes'
-// own kinds, which it holds.
+// Package openapi reads engine.Schema from OpenAPI v3 schemas: published by an API server, written in a
+// CustomResourceDefinition, or built in for Kubernetes' own kinds.
 package openapi

@@ -14,20 +14,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// kindExtension is how a component schema says which kinds it describes.
+// kindExtension is the extension of a component schema that lists the kinds it describes.
 const kindExtension = "x-kubernetes-group-version-kind"
 
-// Document holds the component schemas of one API group version. It is
-// immutable and safe for concurrent use.
+// Document holds the component schemas of one API group version. It is immutable and safe for concurrent use.
 type Document struct {
 	components map[string]*spec.Schema
 	kinds      map[schema.GroupVersionKind]engine.Schema
-	fields     sync.Map // the properties of each schema that was asked for them
+	fields     sync.Map // the properties of each schema that needed them
 }
 
-// Parse reads a document that an API server publishes under /openapi/v3. Only
-// its components are looked at: the paths are most of its size and say nothing
-// about how objects merge.
+// Parse reads a document that an API server publishes under /openapi/v3. It reads only the components: the
+// paths are most of its size and say nothing about how objects merge.
 func Parse(data []byte) (*Document, error) {
 	var doc struct {
 		Components struct {
@@ -57,7 +55,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 		return types
 	})
 	d := &Document{components: components, kinds: map[schema.GroupVersionKind]engine.Schema{}}
-	// should two describe a kind, always the same one
+	// if two describe a kind, always the same one
 	for _, name := range slices.Sorted(maps.Keys(components)) {
 		for _, gvk := range describedKinds(components[name]) {
 			d.kinds[gvk] = engine.Schema{
@@ -68,7 +66,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	return d, nil
 }
 
-// nonNull returns a schema that says nothing of what may be null.
+// nonNull returns a schema that allows no null.
 func nonNull(s *spec.Schema) *spec.Schema {
 	if s == nil {
 		return nil
@@ -94,8 +92,7 @@ func nonNull(s *spec.Schema) *spec.Schema {
 	return &out
 }
 
-// Schema answers for one kind; it is the zero value when the document does not
-// describe the kind.
+// Schema returns the schema of one kind; the zero value when the document does not describe the kind.
 func (d *Document) Schema(gvk schema.GroupVersionKind) engine.Schema { return d.kinds[gvk] }
 
 // describedKinds reads the extension that names the kinds of a component.
@@ -117,9 +114,8 @@ func describedKinds(component *spec.Schema) []schema.GroupVersionKind {
 	return kinds
 }
 
-// objectMeta is the part of ObjectMeta that decides how metadata merges; an API
-// server puts the whole of it into the schemas that it publishes for custom
-// resources, whose authors leave it out.
+// objectMeta is the part of ObjectMeta that decides how metadata merges; an API server adds all of it to the
+// published schemas of custom resources, whose authors leave it out.
 const objectMeta = `{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
 	"labels": {"type": "object", "additionalProperties": {"type": "string"}},
 	"annotations": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -129,8 +125,8 @@ const objectMeta = `{"type": "object", "x-kubernetes-preserve-unknown-fields": t
 		"type": "object", "x-kubernetes-map-type": "atomic", "x-kubernetes-preserve-unknown-fields": true,
 		"properties": {"uid": {"type": "string"}}}}}}`
 
-// FromCustomResource makes the document of one version of a custom resource
-// from the openAPIV3Schema of its definition.
+// FromCustomResource makes the document of one version of a custom resource from the openAPIV3Schema of its
+// definition.
 func FromCustomResource(gvk schema.GroupVersionKind, openAPIV3Schema map[string]any) (*Document, error) {
 	data, err := json.Marshal(openAPIV3Schema)
 	if err != nil {

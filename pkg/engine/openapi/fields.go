@@ -14,7 +14,7 @@ const (
 	componentPrefix        = "/components/schemas/"
 )
 
-// typed is a schema of a document. Those of custom and aggregated resources are anybody's, so that it takes
+// typed is a schema of a document. Anybody writes the schemas of custom and aggregated resources, so it takes
 // nothing about a schema for granted.
 type typed struct {
 	*Document
@@ -40,7 +40,7 @@ func (v validator) ListPatch(path []string) (strategies []string, key string, kn
 	return strings.Split(strategy, ","), key, t.items() != nil
 }
 
-// items is the schema of the elements of a list; nil where there is none.
+// items returns the schema of the elements of a list; nil if there is none.
 func (t typed) items() *spec.Schema {
 	if t.schema.Items == nil {
 		return nil
@@ -48,8 +48,8 @@ func (t typed) items() *spec.Schema {
 	return t.schema.Items.Schema
 }
 
-// properties returns the fields of the schema by name. They are large, and a map gives only copies
-// of its values, so each schema's are copied once.
+// properties returns the fields of the schema by name. They are large, and a map gives only copies of its
+// values, so each schema's are copied once.
 func (t typed) properties() map[string]*spec.Schema {
 	if known, ok := t.fields.Load(t.schema); ok {
 		return known.(map[string]*spec.Schema) // nothing else is stored
@@ -62,8 +62,7 @@ func (t typed) properties() map[string]*spec.Schema {
 	return out
 }
 
-// resolve follows the reference of a schema, which published documents wrap in
-// a single allOf.
+// resolve follows the reference of a schema, which published documents wrap in a single allOf.
 func (t typed) resolve(s *spec.Schema) (typed, error) {
 	if len(s.AllOf) == 1 {
 		s = &s.AllOf[0]

@@ -1,9 +1,8 @@
-// This file gives objects the form in which an API server hands them to admission, and stores
-// them: that of its Go types for the kinds in client-go's scheme, and that of their schema for custom
-// resources.
+// This file gives objects the form in which an API server hands them to admission and stores them: the form
+// of its Go types for kinds in client-go's scheme, and of the schema for custom resources.
 //
-// A field with its zero value is dropped where the type says so, one that is always encoded is there,
-// quantities, times and durations are written in their canonical form, and defaults are set.
+// A field with its zero value is dropped where the type says so, an always encoded one is added, quantities,
+// times and durations are written in canonical form, and defaults are set.
 
 package openapi
 
@@ -28,7 +27,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Type is the form of a value. The nil Type is that of a value of which nothing is known.
+// Type is the form of a value. The nil Type is the form of an unknown value.
 type Type struct {
 	fields   map[string]*field
 	always   []string // the structs that are encoded whatever they hold
@@ -37,12 +36,12 @@ type Type struct {
 	zero     any // of a scalar; nil for others
 	prunes   bool
 	defaults map[string]any
-	computed func(map[string]any) map[string]any // fields that others decide; nil for one that goes
+	computed func(map[string]any) map[string]any // depends on others; nil for a dropped field
 }
 
 type field struct {
 	*Type
-	omitted  bool // where it has its zero value
+	omitted  bool // if it has its zero value
 	pointer  bool
 	nullable bool // a null is a value
 }
@@ -69,7 +68,7 @@ func StoredType(gvk schema.GroupVersionKind) *Type {
 	return t
 }
 
-// typeOfValue returns the form in which the values of a Go type are encoded. The lock is held.
+// typeOfValue returns the encoded form of the values of a Go type. The lock is held.
 func typeOfValue(of reflect.Type) *Type {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -123,7 +122,7 @@ func typeOfValue(of reflect.Type) *Type {
 	return t
 }
 
-// addFields adds the fields of a struct, and those of the structs that are inlined in it.
+// addFields adds the fields of a struct, including inlined structs.
 func (t *Type) addFields(of reflect.Type) {
 	name := strings.TrimPrefix(of.PkgPath(), "k8s.io/api/") + "." + of.Name()
 	if fixed := defaults[name]; fixed != nil && t.defaults == nil {
@@ -172,8 +171,8 @@ func (t *Type) Element() *Type {
 	return t.element
 }
 
-// Drops reports whether a scalar in a field is the zero value that the type does not encode, so that
-// it is as good as absent.
+// Drops reports whether a scalar in a field is a zero value that the type does not encode, so that it counts
+// as absent.
 func (t *Type) Drops(name string, v any) bool {
 	if t == nil {
 		return false
@@ -182,18 +181,18 @@ func (t *Type) Drops(name string, v any) bool {
 	return f != nil && f.omitted && !f.pointer && f.zero != nil && f.zero == v
 }
 
-// Same reports whether two scalars are written alike in their canonical form.
+// Same reports whether two scalars have the same canonical form.
 func (t *Type) Same(a, b any) bool {
 	return t != nil && t.scalar != nil && t.scalar(a) == t.scalar(b)
 }
 
-// AsStored returns an object of a built-in kind as its type does, and others as they are.
+// AsStored returns an object of a built-in kind in the form of its type, and others as they are.
 func AsStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return StoredType(u.GroupVersionKind()).Object(u)
 }
 
-// Object returns an object as an API server decodes it, with its defaults. What a server refuses stays
-// as it is. The object is not modified; the result shares what did not change.
+// Object returns an object as an API server decodes it, with defaults. Values that a server refuses stay as
+// they are. The object is not modified; the result shares unchanged parts.
 func (t *Type) Object(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object, _ := t.decode(u.Object).(map[string]any)
 	if engine.Identical(object, u.Object) {
@@ -258,7 +257,7 @@ func (t *Type) decodeList(in []any) []any {
 	return out
 }
 
-// decodeElement decodes an element of a list or a map, which is a zero value if it is null.
+// decodeElement decodes an element of a list or a map; null is a zero value.
 func (t *Type) decodeElement(v any) any {
 	if v == nil && t.zero != nil {
 		return t.zero
@@ -311,7 +310,7 @@ func (t *Type) decodeStruct(in map[string]any) map[string]any {
 	return out
 }
 
-// empty reports whether a value of a field is not encoded.
+// empty reports whether a field's value is not encoded.
 func (f *field) empty(v any) bool {
 	if !f.omitted && f.element == nil {
 		return false
@@ -325,8 +324,7 @@ func (f *field) empty(v any) bool {
 	return !f.pointer && f.zero != nil && f.zero == v
 }
 
-// owned returns a map that may be modified: a copy with room for more fields, if it is still the one that was
-// handed in.
+// owned returns a map that may be modified: a copy with room for more fields, if it is still the given one.
 func owned(out, in map[string]any, more int) map[string]any {
 	if !engine.Identical(out, in) {
 		return out
@@ -336,7 +334,7 @@ func owned(out, in map[string]any, more int) map[string]any {
 	return out
 }
 
-// Quantity returns a quantity in its canonical form, and what is none as it is.
+// Quantity returns a quantity in its canonical form, and other values as they are.
 func Quantity(v any) any {
 	switch q := v.(type) {
 	case string:
@@ -352,7 +350,7 @@ func Quantity(v any) any {
 	return v
 }
 
-// canonicalAmount is a quantity of a resource, of which there are no parts below a thousandth.
+// canonicalAmount is a resource quantity, which has no parts below a thousandth.
 func canonicalAmount(v any) any {
 	v = Quantity(v)
 	text, _ := v.(string)

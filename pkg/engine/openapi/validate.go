@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Extensions that let a schema take more than its types say.
+// Extensions that make a schema accept more than its types say.
 const (
 	preserveUnknownExtension = "x-kubernetes-preserve-unknown-fields"
 	embeddedExtension        = "x-kubernetes-embedded-resource"
@@ -22,7 +22,7 @@ const (
 	listKeysExtension        = "x-kubernetes-list-map-keys"
 )
 
-// maxInvalid bounds what is said of one value.
+// maxInvalid bounds the findings about one value.
 const maxInvalid = 100
 
 // validator is the engine.FieldValidator of one type.
@@ -33,8 +33,7 @@ type validator struct {
 
 var _ engine.FieldValidator = validator{}
 
-// Validate follows a path to the type of its field, and holds the value against it. It says
-// nothing where the schema knows nothing.
+// Validate checks a value against the type of the field at a path. Without a known type it finds nothing.
 func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField {
 	found := invalid{strict: strings.Contains(v.group, ".") && !strings.HasSuffix(v.group, ".k8s.io")}
 	t, ok := v.typed, true
@@ -65,7 +64,7 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 			if slices.Contains(t.schema.Required, *e.FieldName) {
 				found.add(at, "is required")
 			} else if empty, isStruct := of.Default.(map[string]any); isStruct && len(empty) == 0 {
-				if t, ok := t.to(of); ok { // a struct that is always there, and is empty now
+				if t, ok := t.to(of); ok { // a struct that is always present, and empty now
 					found.required(at, t, func(string) bool { return true })
 				}
 			}
@@ -79,12 +78,11 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 	return found.fields
 }
 
-// invalid collects what is wrong.
+// invalid collects invalid fields.
 type invalid struct {
 	fields []engine.InvalidField
-	// strict reports that the server holds each value against all that its schema requires, as that of a
-	// custom resource. In Kubernetes' own types a field that is required may have a zero value, and then be
-	// left out.
+	// strict makes all required fields of the schema mandatory, as for a custom resource. In Kubernetes' own
+	// types a required field may have a zero value, and then be left out.
 	strict bool
 }
 
@@ -94,7 +92,7 @@ func (f *invalid) add(at fieldpath.Path, why string) {
 	}
 }
 
-// unknown adds a field that a type does not have.
+// unknown adds a field that the type lacks.
 func (f *invalid) unknown(at fieldpath.Path, t typed) {
 	if len(f.fields) < maxInvalid {
 		f.add(at, "is not in the schema of the kind")
@@ -103,7 +101,7 @@ func (f *invalid) unknown(at fieldpath.Path, t typed) {
 	}
 }
 
-// required adds the fields that a type requires, of those that are wanted.
+// required adds missing required fields of a type, among the wanted ones.
 func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool) {
 	for _, name := range t.schema.Required {
 		if wanted(name) {
@@ -112,8 +110,7 @@ func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool)
 	}
 }
 
-// keys adds the fields that an element of a list with keys lacks, and that its type requires: it was made by
-// its key alone.
+// keys adds required fields that an element of a list with keys lacks: it was made by its key alone.
 func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	m, isMap := element.(map[string]any)
 	if !isMap || f.strict {
@@ -127,13 +124,13 @@ func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	f.required(at, of, func(name string) bool { return m[name] == nil })
 	if of.schema.Properties["image"].Type != nil && of.schema.Properties["imagePullPolicy"].Type != nil &&
 		m["image"] == nil {
-		image := "image" // of a container: no schema requires it, and the server does (ValidatePodSpec)
+		image := "image" // of a container: required by the server (ValidatePodSpec), not by any schema
 		f.add(append(slices.Clone(at), fieldpath.PathElement{FieldName: &image}), "is required")
 	}
 }
 
-// value holds a value against a type, and what is in the value against what the type has. Paths below
-// at may share its memory: what keeps one clones it.
+// value checks a value, and the values in it, against a type. Paths below at may share its memory: clone a
+// path to keep it.
 func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	if value == nil {
 		return // a server drops it, or says so itself
@@ -187,8 +184,7 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	}
 }
 
-// property returns the schema of a field, nil if it may be anything; known is false if there can be
-// no such field.
+// property returns the schema of a field, nil for any value; known is false if there can be no such field.
 func (t typed) property(name string) (of *spec.Schema, known bool) {
 	if p, ok := t.properties()[name]; ok {
 		return p, true
@@ -206,13 +202,13 @@ func (t typed) to(s *spec.Schema) (_ typed, ok bool) {
 	return r, err == nil
 }
 
-// has reports whether an extension of the schema is true.
+// has reports whether a boolean extension of the schema is true.
 func (t typed) has(extension string) bool {
 	yes, _ := t.schema.Extensions[extension].(bool)
 	return yes
 }
 
-// types lists the JSON types that a value may have; none where it may have any.
+// types lists the possible JSON types of a value; none for any.
 func (t typed) types() []string {
 	if t.has(intOrStringExtension) {
 		return []string{"integer", "string"}
@@ -230,7 +226,7 @@ func (t typed) types() []string {
 	return out
 }
 
-// typeOf returns the JSON type of a value, as schemas name it.
+// typeOf returns the JSON type of a value as schemas name it.
 func typeOf(value any) string {
 	switch v := value.(type) {
 	case string:

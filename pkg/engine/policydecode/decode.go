@@ -1,5 +1,5 @@
-// Package policydecode reads the fields of a policy strictly, with the path of each in
-// every error, and reports unknown fields.
+// Package policydecode reads the fields of a policy strictly, with the path of each in every error, and
+// reports unknown fields.
 package policydecode
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// Report collects what is wrong, and what is odd, with one policy.
+// Report collects errors and findings about one policy.
 type Report struct {
 	Origin    string                      // as in engine.Document
 	Line      func(field string) int      // as in engine.Document
 	Policy    string                      // "ClusterPolicy team-labels"
 	Namespace string                      // of a Policy; empty for a ClusterPolicy
-	Warn      func(engine.CompileError)   // nil hears no warnings
+	Warn      func(engine.CompileError)   // nil drops warnings
 	CheckKind func(engine.KindName) error // as in engine.Compilation
 	Errs      []error                     // *engine.CompileError
 }
 
-// NewReport begins that of a document of a compilation.
+// NewReport returns the report of a document in a compilation.
 func NewReport(d engine.Document, policy string, c *engine.Compilation) *Report {
 	return &Report{Origin: d.Origin, Line: d.Line, Policy: policy, Warn: c.Warn, CheckKind: c.CheckKind}
 }
@@ -49,7 +49,7 @@ type Node struct {
 	Value  any
 }
 
-// Error is an error at this place.
+// Error returns an error at this place.
 func (n Node) Error(err error) engine.CompileError {
 	r := n.Report
 	e := engine.CompileError{Origin: r.Origin, Policy: r.Policy, Rule: n.Rule, Field: n.Path, Err: err}
@@ -59,8 +59,8 @@ func (n Node) Error(err error) engine.CompileError {
 	return e
 }
 
-// PathInRule is the path below the rule that the node is a part of, such as
-// "mutate.foreach[0].list"; the whole path of a node outside of all rules.
+// PathInRule returns the path below the node's rule, such as "mutate.foreach[0].list"; the whole path of a
+// node outside of all rules.
 func (n Node) PathInRule() string {
 	if rest, ok := strings.CutPrefix(n.Path, "spec.rules["); ok {
 		if _, field, ok := strings.Cut(rest, "]."); ok {
@@ -76,21 +76,21 @@ func (n Node) Fail(format string, args ...any) {
 	n.Report.Errs = append(n.Report.Errs, &e)
 }
 
-// Lint reports what is probably not meant.
+// Lint reports a probable mistake.
 func (n Node) Lint(format string, args ...any) {
 	n.Report.warn(n.Error(fmt.Errorf(format, args...)))
 }
 
-// Finding reports what is not wrong, or not for this program, with what it means for a run.
+// Finding reports something of a class, which says what it means for a run.
 func (n Node) Finding(c engine.LintClass, format string, args ...any) {
 	n.Report.warn(n.Error(&engine.LintError{Class: c, Text: fmt.Sprintf(format, args...)}))
 }
 
-// Note reports what a reader should know of a policy that is as it should be.
+// Note reports what a reader should know of a correct policy.
 func (n Node) Note(format string, args ...any) { n.Finding(engine.Note, format, args...) }
 
-// Refuse reports what a policy's own engine does not accept, although it can be read here. An installed
-// policy was accepted, by an older version of the engine: it has a warning.
+// Refuse reports something that a policy's own engine rejects, although it can be read here. For an installed
+// policy it is a warning: an older version of the engine accepted it.
 func (n Node) Refuse(engineName, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if n.Report.Origin == fromCluster {
@@ -100,8 +100,8 @@ func (n Node) Refuse(engineName, format string, args ...any) {
 	n.Finding(engine.Refused, "%s; %s refuses this policy", text, engineName)
 }
 
-// Empty reports a block that was to select objects and says nothing, which is as bad as an
-// engine.UnknownField; of an installed policy it is a warning.
+// Empty reports an empty block that was to select objects, which is as bad as an engine.UnknownField; for an
+// installed policy it is a warning.
 func (n Node) Empty(format string, args ...any) {
 	if n.Report.Origin == fromCluster {
 		n.Lint(format, args...)
@@ -110,7 +110,7 @@ func (n Node) Empty(format string, args ...any) {
 	n.Finding(engine.UnknownField, format, args...)
 }
 
-// LintKind reports a kind that there is not.
+// LintKind reports a nonexistent kind.
 func (n Node) LintKind(name engine.KindName) {
 	if n.Report.CheckKind == nil {
 		return
@@ -120,7 +120,7 @@ func (n Node) LintKind(name engine.KindName) {
 	}
 }
 
-// Text reads a string; a missing one is empty.
+// Text reads a string; empty if missing.
 func (n Node) Text() string {
 	if n.Value == nil {
 		return ""
@@ -132,7 +132,7 @@ func (n Node) Text() string {
 	return s
 }
 
-// Required reads a string that must be there and not blank.
+// Required reads a string that must be present and not blank.
 func (n Node) Required() string {
 	text := n.Text()
 	if _, isText := n.Value.(string); strings.TrimSpace(text) == "" && (isText || n.Value == nil) {
@@ -141,8 +141,7 @@ func (n Node) Required() string {
 	return text
 }
 
-// OneOf reads a string that must be one of those known; the first of them stands for
-// a missing one.
+// OneOf reads a string that must be one of the known ones; the first is the default.
 func (n Node) OneOf(known ...string) string {
 	text := n.Text()
 	if text == "" {
@@ -154,7 +153,7 @@ func (n Node) OneOf(known ...string) string {
 	return text
 }
 
-// Bool reads a boolean; a missing one is false.
+// Bool reads a boolean; false if missing.
 func (n Node) Bool() bool {
 	b, ok := n.Value.(bool)
 	if !ok && n.Value != nil {
@@ -163,7 +162,7 @@ func (n Node) Bool() bool {
 	return b
 }
 
-// List reads a list; a missing one is empty.
+// List reads a list; empty if missing.
 func (n Node) List() []Node {
 	if n.Value == nil {
 		return nil
@@ -202,7 +201,7 @@ func (n Node) TextMap() map[string]string {
 	return out
 }
 
-// LabelSelector reads a Kubernetes label selector; a missing one is nil.
+// LabelSelector reads a Kubernetes label selector; nil if missing.
 func (n Node) LabelSelector() *metav1.LabelSelector {
 	if n.Value == nil {
 		return nil
@@ -218,10 +217,10 @@ func (n Node) LabelSelector() *metav1.LabelSelector {
 	return s
 }
 
-// namespacePattern is what a pattern of the name of a Namespace has.
+// namespacePattern matches the characters of a pattern for Namespace names.
 var namespacePattern = regexp.MustCompile(`^[a-z0-9*?-]*$`)
 
-// CheckNamespaces warns of patterns that are the name of no Namespace; variables are not judged.
+// CheckNamespaces warns of patterns that match no Namespace name; variables are not judged.
 func CheckNamespaces(n Node) {
 	for _, item := range n.List() {
 		if name, isText := item.Value.(string); isText && !strings.Contains(name, "{{") &&
@@ -244,7 +243,7 @@ func LabelSelector(value any) (*metav1.LabelSelector, error) {
 	return &s, nil
 }
 
-// Fields reads the fields of a mapping; a missing one is empty.
+// Fields reads the fields of a mapping; empty if missing.
 func (n Node) Fields() *Fields {
 	f := &Fields{Node: n}
 	switch v := n.Value.(type) {
@@ -271,7 +270,7 @@ type misplaced struct {
 	keys  []string
 }
 
-// At is the place of one field, present or not.
+// At returns the place of one field, present or not.
 func (f *Fields) At(key string) Node {
 	f.known = append(f.known, key)
 	path := key
@@ -281,16 +280,16 @@ func (f *Fields) At(key string) Node {
 	return Node{Report: f.Report, Rule: f.Rule, Path: path, Value: f.Values[key]}
 }
 
-// Has reports whether a field is there; a null is not.
+// Has reports whether a field is present and not null.
 func (f *Fields) Has(key string) bool {
 	f.known = append(f.known, key)
 	return f.Values[key] != nil
 }
 
-// Accept marks fields that are part of the language but say nothing about mutation.
+// Accept marks fields of the language that do not concern mutation.
 func (f *Fields) Accept(keys ...string) { f.known = append(f.known, keys...) }
 
-// Elsewhere says where fields belong that stand here by mistake, such as "below mutate".
+// Elsewhere says where misplaced fields belong, such as "below mutate".
 func (f *Fields) Elsewhere(place string, keys ...string) {
 	f.others = append(f.others, misplaced{place, keys})
 }
@@ -298,8 +297,8 @@ func (f *Fields) Elsewhere(place string, keys ...string) {
 // fromCluster is the Origin of documents from the cluster.
 const fromCluster = "cluster"
 
-// Done reports an engine.UnknownField for each field that was not read. A server keeps only fields of its
-// API, so that one in an installed policy is of a later version of that: a warning says so.
+// Done reports an engine.UnknownField for each unread field. In an installed policy it is a warning about a
+// later version of the API, since a server keeps only fields of its API.
 func (f *Fields) Done() {
 	var unknown []string
 	for key := range f.Values {
@@ -308,7 +307,7 @@ func (f *Fields) Done() {
 		}
 	}
 	slices.Sort(unknown)
-	known := f.known // before those that follow are looked at
+	known := f.known // without the fields below
 	for _, key := range unknown {
 		if f.Report.Origin == fromCluster {
 			f.At(key).Lint("is a field of a later version of this API, and has no effect here")
@@ -333,7 +332,7 @@ func (f *Fields) DoneObject() {
 	f.Done()
 }
 
-// TypeName is what an error calls the type of a value.
+// TypeName returns the name of a value's type for errors.
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -352,14 +351,14 @@ func TypeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Err is the report's errors as one error, nil when there are none.
+// Err joins the report's errors; nil if there are none.
 func (r *Report) Err() error { return errors.Join(r.Errs...) }
 
-// flatMap finds a JSON pointer that goes on below a key of a map whose values are strings.
+// flatMap matches a JSON pointer that goes on below a key of a map of strings.
 var flatMap = regexp.MustCompile(`^(.*/(?:metadata/(?:labels|annotations)|matchLabels|nodeSelector)/)([^/]+/.*[^/])$`)
 
-// PointerSlip says that a JSON pointer goes on below a label or an annotation, whose key was to have a slash;
-// empty if it does not.
+// PointerSlip describes a JSON pointer that goes on below a label or an annotation, probably because of a
+// slash in its key; empty for none.
 func PointerSlip(pointer string) string {
 	found := flatMap.FindStringSubmatch(pointer)
 	if found == nil {
@@ -368,7 +367,7 @@ func PointerSlip(pointer string) string {
 	return fmt.Sprintf("%s goes on below a text; a / in a key is written ~1: %s", pointer, found[1]+strings.ReplaceAll(found[2], "/", "~1"))
 }
 
-// PointerNames returns the names in a JSON pointer, with those of items of lists in brackets.
+// PointerNames returns the names in a JSON pointer, with items of lists in brackets.
 func PointerNames(pointer string) (names []string) {
 	for token := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
 		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
@@ -380,7 +379,7 @@ func PointerNames(pointer string) (names []string) {
 	return names
 }
 
-// fieldName returns a name as engine.Description.Changes has it: in quotes if it holds what separates names.
+// fieldName returns a name as in engine.Description.Changes: in quotes if it contains a separator of names.
 func fieldName(name string) string {
 	if strings.ContainsAny(name, "./[]") && !strings.Contains(name, "{{") {
 		return `"` + name + `"`
@@ -388,7 +387,7 @@ func fieldName(name string) string {
 	return name
 }
 
-// JoinNames returns the path of several names, those of items of lists in brackets.
+// JoinNames returns the path of several names, with items of lists in brackets.
 func JoinNames(names []string) string {
 	var out strings.Builder
 	for _, name := range names {
@@ -404,7 +403,7 @@ func JoinNames(names []string) string {
 	return out.String()
 }
 
-// metadataFields are those of all objects.
+// metadataFields are the metadata fields of all objects.
 //
 //nolint:gochecknoglobals // an immutable table
 var metadataFields = []string{
@@ -413,7 +412,7 @@ var metadataFields = []string{
 	"deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields",
 }
 
-// MetadataSlip says that no object has a field in its metadata, which may be a misspelling; empty if objects
+// MetadataSlip says that no object has such a metadata field, which may be a misspelling; empty if objects
 // have it.
 func MetadataSlip(field string) string {
 	if slices.Contains(metadataFields, field) {

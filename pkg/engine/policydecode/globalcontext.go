@@ -7,24 +7,23 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// GlobalContextKind is that of data that Kyverno keeps for the policies of both its languages. It has no
-// version: whichever the cluster prefers has the fields that are read here (v2alpha1, v2beta1 and v2 share
-// them).
+// GlobalContextKind is the kind of data that Kyverno keeps for the policies of both its languages. It has no
+// version: v2alpha1, v2beta1 and v2 share the fields that are read here.
 //
 //nolint:gochecknoglobals // an immutable value
 var GlobalContextKind = schema.GroupKind{Group: "kyverno.io", Kind: "GlobalContextEntry"}
 
-// GlobalContext is a GlobalContextEntry, with its request and its expressions as a language reads them.
+// GlobalContext is a GlobalContextEntry, with its request and its expressions as parsed by a language.
 type GlobalContext[Call, Expression any] struct {
 	Call        *Call // nil for a list of objects
 	Projections map[string]Expression
-	Broken      error // why it cannot be used
+	Broken      error // why it is unusable
 
 	resource  schema.GroupVersionResource
 	namespace string // of the objects; empty for all
 }
 
-// DecodeGlobalContext reads an entry. What is wrong goes to the node's report, too.
+// DecodeGlobalContext reads an entry. Errors also go to the node's report.
 func DecodeGlobalContext[Call, Expression any](
 	n Node, call func(*Fields) *Call, expression func(Node) Expression,
 ) *GlobalContext[Call, Expression] {
@@ -61,14 +60,14 @@ func DecodeGlobalContext[Call, Expression any](
 	return g
 }
 
-// Lists is what an entry without a request lists, as far as it is known without a server.
+// Lists selects the objects of an entry without a request, as far as known without a server.
 func (g *GlobalContext[Call, Expression]) Lists() engine.Selection {
 	return engine.Selection{
 		Group: g.resource.Group, Kind: "*", Resource: g.resource.Resource, Namespace: g.namespace,
 	}
 }
 
-// Selection is what it lists.
+// Selection selects the objects that the entry lists.
 func (g *GlobalContext[Call, Expression]) Selection(mapper meta.RESTMapper) (engine.Selection, error) {
 	mapping, err := engine.MappingOf(mapper, g.resource)
 	if err != nil {

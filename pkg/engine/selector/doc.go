@@ -1,4 +1,3 @@
-// Package selector matches text, kinds, labels and annotations against the
-// patterns that the policy languages share: wildcards, Kyverno's kinds, and label
-// selectors with and without wildcards.
+// Package selector matches strings, kinds, labels and annotations against the patterns that the policy
+// languages share: wildcards, Kyverno's kinds, and label selectors with and without wildcards.
 package selector

@@ -8,21 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a pattern of kinds as Kyverno writes them: each part may contain `*` and
-// `?` and is case sensitive. An empty Subresource is the object itself.
+// Kind is a pattern of kinds as Kyverno writes them: each part may contain `*` and `?` and is case sensitive.
+// An empty Subresource is the object itself.
 type Kind struct {
 	Group, Version, Kind, Subresource string
 }
 
-// versionText is what Kyverno takes for an API version in a kind's first part
-// (pkg/utils/kube/kind.go).
+// versionText matches an API version in the first part of a kind, as Kyverno does (pkg/utils/kube/kind.go).
 var versionText = regexp.MustCompile(`^(v\d+((alpha|beta)\d+)?|\*)$`)
 
-// ParseKind parses Kyverno's kind grammar: "Pod", "v1/Pod", "apps/v1/Deployment",
-// "Pod/exec", "Pod.status", "v1/Pod/exec", "apps/v1/Deployment/scale", "*/*".
-// A part that is left out stands for any group or version; only "*/*", which is
-// everything with all subresources, opens the subresource too. It returns an
-// error for text of more than four parts and for text without a kind.
+// ParseKind parses Kyverno's kind grammar: "Pod", "v1/Pod", "apps/v1/Deployment", "Pod/exec", "Pod.status",
+// "v1/Pod/exec", "apps/v1/Deployment/scale", "*/*". A missing part stands for any group or version; only
+// "*/*", everything with all subresources, opens the subresource too. More than four parts, or a missing
+// kind, are an error.
 func ParseKind(text string) (Kind, error) {
 	parts := strings.Split(text, "/")
 	last := len(parts) - 1
@@ -62,8 +60,8 @@ func parseTwoParts(first, second string) Kind {
 	}
 }
 
-// Matches reports whether a type, or a subresource of it, is of this kind. A
-// pattern for Pods also covers their ephemeral containers, as in Kyverno.
+// Matches reports whether a type, or a subresource of it, is of this kind. A pattern for Pods also covers
+// their ephemeral containers, as in Kyverno.
 func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 	if !MatchWildcard(k.Kind, gvk.Kind) || !MatchWildcard(k.Version, gvk.Version) ||
 		!MatchWildcard(k.Group, gvk.Group) {
@@ -76,7 +74,7 @@ func (k Kind) Matches(gvk schema.GroupVersionKind, subresource string) bool {
 	return pod && subresource == "ephemeralcontainers"
 }
 
-// String returns the shortest text that parses to the kind.
+// String returns the shortest string that parses to the kind.
 func (k Kind) String() string {
 	if k == (Kind{"*", "*", "*", "*"}) {
 		return "*/*"
@@ -93,8 +91,8 @@ func (k Kind) String() string {
 	return k.Group + "/" + k.Version + "/" + k.Kind + "/" + k.Subresource
 }
 
-// ResourceFilters are Kyverno's resourceFilters: objects that it passes over, whatever its
-// policies match. The zero value filters nothing.
+// ResourceFilters are Kyverno's resourceFilters: objects that it ignores, whatever its policies match. The
+// zero value filters nothing.
 type ResourceFilters []resourceFilter
 
 type resourceFilter struct {
@@ -105,8 +103,8 @@ type resourceFilter struct {
 // bracketed is one entry, "[Kind,namespace,name]" (Kyverno, pkg/config/types.go).
 var bracketed = regexp.MustCompile(`\[([^\[\]]*)\]`)
 
-// ParseResourceFilters reads the text of resourceFilters. Parts that are left out stand
-// for everything; an entry that names no kind is passed over, as Kyverno does.
+// ParseResourceFilters reads a resourceFilters value. Missing parts stand for everything; an entry without a
+// kind is ignored, as by Kyverno.
 func ParseResourceFilters(text string) ResourceFilters {
 	var filters ResourceFilters
 	for _, match := range bracketed.FindAllStringSubmatch(text, -1) {
@@ -120,8 +118,8 @@ func ParseResourceFilters(text string) ResourceFilters {
 	return filters
 }
 
-// Match reports whether an object, or a subresource of it, is filtered out. A Namespace is
-// also matched by its name where other objects are by their namespace.
+// Match reports whether an object, or a subresource of it, is filtered out. A Namespace also matches by its
+// name where other objects match by their namespace.
 func (f ResourceFilters) Match(gvk schema.GroupVersionKind, subresource, namespace, name string) bool {
 	for _, entry := range f {
 		if !entry.kind.Matches(gvk, subresource) {

@@ -13,11 +13,11 @@ import (
 // Labels is a compiled label selector.
 type Labels struct {
 	written *metav1.LabelSelector
-	exact   labels.Selector // nil if written has wildcards, which an object's own labels expand
+	exact   labels.Selector // nil if written has wildcards, which depend on an object's labels
 }
 
-// NewLabels compiles a selector in which `*` and `?` have no meaning. It returns an
-// error for what no API server would accept.
+// NewLabels compiles a selector in which `*` and `?` have no meaning. A selector that no API server would
+// accept is an error.
 func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
 	exact, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -26,17 +26,16 @@ func NewLabels(s *metav1.LabelSelector) (*Labels, error) {
 	return &Labels{exact: exact, written: s}, nil
 }
 
-// NewWildcardLabels compiles a selector as Kyverno reads it: a matchLabels pair
-// with `*` or `?` in its key or value is first replaced by the first label of
-// the object that fits both (in the order of the keys, where Kyverno leaves it
-// to chance), and where none fits, each wildcard becomes the character 0
+// NewWildcardLabels compiles a selector as Kyverno reads it: a matchLabels pair with `*` or `?` in its key or
+// value is first replaced by the first label of the object that fits both (in the order of the keys, where
+// Kyverno leaves it to chance), and if none fits, each wildcard becomes the character 0
 // (pkg/engine/wildcards).
 func NewWildcardLabels(s *metav1.LabelSelector) (*Labels, error) {
 	for key, value := range s.MatchLabels {
 		if HasWildcard(key + value) {
 			l := &Labels{written: s}
-			// The expansion without labels has what does not depend on the object: if that is
-			// invalid, the selector always is.
+			// The expansion without labels is the part that does not depend on the object: if it is invalid, the
+			// selector always is.
 			_, err := metav1.LabelSelectorAsSelector(l.expand(nil))
 			return l, err
 		}
@@ -53,8 +52,7 @@ func (l *Labels) Matches(set map[string]string) bool {
 	return err == nil && expanded.Matches(labels.Set(set))
 }
 
-// Exact returns the selector, or nil when it holds wildcards, which a server does
-// not understand.
+// Exact returns the selector, or nil if it has wildcards, which a server does not understand.
 func (l *Labels) Exact() *metav1.LabelSelector {
 	if l.exact == nil {
 		return nil
@@ -107,8 +105,8 @@ func expandPair(key, value string, set map[string]string) (string, string) {
 	return plain.Replace(key), plain.Replace(value)
 }
 
-// Pairs reports whether each pair of patterns matches the key and value of at least one
-// pair of the set, as Kyverno matches annotations.
+// Pairs reports whether each pair of patterns matches the key and value of at least one pair of the set, as
+// Kyverno matches annotations.
 func Pairs(patterns, set map[string]string) bool {
 	for key, value := range patterns {
 		found := false
@@ -122,12 +120,12 @@ func Pairs(patterns, set map[string]string) bool {
 	return true
 }
 
-// AnyOf reports whether one of the patterns matches the text.
+// AnyOf reports whether one of the patterns matches the string.
 func AnyOf(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return MatchWildcard(pattern, text) })
 }
 
-// Written returns the selector as it is written; nil for none.
+// Written returns the selector as written; nil for none.
 func (l *Labels) Written() *metav1.LabelSelector {
 	if l == nil {
 		return nil
@@ -135,8 +133,8 @@ func (l *Labels) Written() *metav1.LabelSelector {
 	return l.written
 }
 
-// Contradiction describes why no labels can meet a selector; empty if some can. Values with wildcards are not
-// looked at, nor is what no server would accept.
+// Contradiction describes why no labels can meet a selector; empty if some can. It ignores values with
+// wildcards, and selectors that no server would accept.
 func Contradiction(s *metav1.LabelSelector) string {
 	plain := metav1.LabelSelector{MatchLabels: maps.Clone(s.MatchLabels), MatchExpressions: s.MatchExpressions}
 	maps.DeleteFunc(plain.MatchLabels, func(key, value string) bool { return HasWildcard(key + value) })

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// MatchWildcard reports whether pattern matches the whole of text: `*` matches any run of
-// characters, `/` included, and `?` exactly one character. There is no escape. An empty
-// pattern matches only the empty string. A pattern that CheckWildcard refuses matches nothing.
+// MatchWildcard reports whether pattern matches all of text: `*` matches any run of characters, `/` included,
+// and `?` exactly one character. There is no escape. An empty pattern matches only the empty string. A
+// pattern that CheckWildcard refuses matches nothing.
 func MatchWildcard(pattern, text string) bool {
 	if !HasWildcard(pattern) {
 		return pattern == text
@@ -20,7 +20,7 @@ func MatchWildcard(pattern, text string) bool {
 		_, size := utf8.DecodeRuneInString(text[at:])
 		return size
 	}
-	// behind the last * of the pattern, and from where on the text is not of it
+	// after the last * of the pattern, and where its match in text ends
 	p, t, behind, from := 0, 0, -1, 0
 	for t < len(text) {
 		switch {
@@ -41,8 +41,8 @@ func MatchWildcard(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// maxSegment is how many characters may stand behind a `*`, up to the next one: they are compared at each
-// place of a string.
+// maxSegment limits the characters between a `*` and the next one: they are compared at each place of a
+// string.
 const maxSegment = 1000
 
 // CheckWildcard returns an error for a pattern that takes too long to match.
@@ -56,5 +56,5 @@ func CheckWildcard(pattern string) error {
 	return nil
 }
 
-// HasWildcard reports whether text contains `*` or `?`.
+// HasWildcard reports whether a string contains `*` or `?`.
 func HasWildcard(text string) bool { return strings.ContainsAny(text, "*?") }

@@ -12,9 +12,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// discover answers the questions by which clients find out what a server has. Of
-// the kinds of Kubernetes these are the stable ones, as in a server that nobody has
-// told otherwise.
+// discover answers discovery requests for the kinds of a server. For Kubernetes' own kinds these are the
+// stable versions, as on a server with its default configuration.
 func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	var groups []metav1.APIGroup
 	for _, list := range s.published {
@@ -52,7 +51,7 @@ func (s *Snapshot) discover(p engine.APIPath) ([]byte, error) {
 	return nil, noSuchPath(p)
 }
 
-// stable reports whether a version is one like v1, and not like v1beta1 or v2alpha1.
+// stable reports whether a version is like v1, not like v1beta1 or v2alpha1.
 func stable(version string) bool {
 	return strings.Trim(strings.TrimPrefix(version, "v"), "0123456789") == ""
 }

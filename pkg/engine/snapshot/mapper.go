@@ -25,11 +25,11 @@ import (
 type definition struct {
 	kind      schema.GroupVersionKind
 	resources []metav1.APIResource // as a server publishes it: itself, and its subresources
-	schema    map[string]any       // openAPIV3Schema of a custom resource; nil where there is none
-	scale     *scalePaths          // nil for a custom resource that has none
+	schema    map[string]any       // openAPIV3Schema of a custom resource; nil for none
+	scale     *scalePaths          // nil for a custom resource without one
 }
 
-// customResource is what is read of a CustomResourceDefinition.
+// customResource is the part of a CustomResourceDefinition that is read.
 type customResource struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -51,8 +51,7 @@ type customResource struct {
 	} `json:"spec"`
 }
 
-// definitionsIn finds the CustomResourceDefinitions. One that lacks what a
-// definition needs defines nothing.
+// definitionsIn finds the CustomResourceDefinitions. An incomplete one defines nothing.
 func definitionsIn(entries []*entry) []definition {
 	var out []definition
 	for _, e := range entries {
@@ -91,14 +90,13 @@ func definitionsIn(entries []*entry) []definition {
 	return out
 }
 
-// publishedText is what discovery of a server of Kubernetes 1.36 returns that serves all of its APIs, without
-// the verbs.
+// publishedText is the discovery of a Kubernetes 1.36 server that serves all of its APIs, without the verbs.
 //
 //go:embed kubernetes.json
 var publishedText []byte
 
-// builtin are the types of Kubernetes that have metadata: as a server publishes them, and then those versions
-// that it serves no more, or not yet.
+// builtin are the types of Kubernetes that have metadata: as a server publishes them, and then versions that
+// it no longer serves, or not yet.
 var builtin = sync.OnceValue(func() (out []definition) { //nolint:gochecknoglobals // an immutable table
 	var lists []metav1.APIResourceList
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(publishedText, &lists); err != nil {
@@ -107,7 +105,7 @@ var builtin = sync.OnceValue(func() (out []definition) { //nolint:gochecknogloba
 	known, ofKind := map[schema.GroupVersionKind]bool{}, map[schema.GroupKind][]metav1.APIResource{}
 	for _, list := range lists {
 		gv := versionOf(&list)
-		for len(list.APIResources) > 0 { // subresources follow what they belong to
+		for len(list.APIResources) > 0 { // subresources follow their resource
 			n := 1
 			for n < len(list.APIResources) && strings.Contains(list.APIResources[n].Name, "/") {
 				n++
@@ -133,7 +131,7 @@ var builtin = sync.OnceValue(func() (out []definition) { //nolint:gochecknogloba
 	return append(out, others...)
 })
 
-// guess is a kind of which nothing is known but its objects.
+// guess returns the definition of a kind that is known only from its objects.
 func guess(gvk schema.GroupVersionKind, namespaced bool) definition {
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	return definition{kind: gvk, resources: []metav1.APIResource{
@@ -153,10 +151,10 @@ func Resources() iter.Seq[string] {
 	}
 }
 
-// publish returns, in this order of trust, Kubernetes' own kinds, custom kinds by their definitions, and the
-// kinds of objects about which nothing else is known: these are namespaced if one of them has a namespace.
-// Over a cluster, which has them, Kubernetes' own are left out. As on a server, the most stable version is
-// preferred and of these the newest.
+// publish returns, in order of trust, Kubernetes' own kinds, custom kinds by their definitions, and kinds
+// that are known only from objects, namespaced if one of these has a namespace. Over a cluster, which has
+// them, Kubernetes' own kinds are left out. As on a server, the most stable version is preferred, then the
+// newest.
 func publish(definitions []definition, entries []*entry, overCluster bool) []*metav1.APIResourceList {
 	var all []definition
 	if !overCluster {
@@ -195,14 +193,13 @@ func publish(definitions []definition, entries []*entry, overCluster bool) []*me
 	return out
 }
 
-// mapper maps the kinds that are published. Like kubectl's, it knows them by their short names and
-// categories.
+// mapper maps the published kinds. Like kubectl's, it knows their short names and categories.
 type mapper struct {
 	meta.RESTMapper
 	published []*metav1.APIResourceList
 }
 
-// newMapper returns the mapper of what is published, over a cluster if there is one.
+// newMapper returns the mapper of the published kinds, over a cluster if there is one.
 func newMapper(published []*metav1.APIResourceList, cluster meta.RESTMapper) meta.RESTMapper {
 	var versions []schema.GroupVersion
 	for _, list := range published {
@@ -243,8 +240,8 @@ func (m mapper) Expand(category string) ([]schema.GroupResource, bool) {
 	return m.find(func(r *metav1.APIResource) bool { return slices.Contains(r.Categories, category) })
 }
 
-// Served lists the kinds that a server with these objects lists objects of, each in the version that it
-// prefers, in order of group and resource. Of the kinds of Kubernetes these are the stable ones.
+// Served lists the kinds whose objects a server with this snapshot lists, each in its preferred version, in
+// order of group and resource. Of Kubernetes' own kinds these are the stable ones.
 func (s *Snapshot) Served() []*meta.RESTMapping {
 	var out []*meta.RESTMapping
 	known := map[schema.GroupKind]bool{}
@@ -269,14 +266,14 @@ func (s *Snapshot) Served() []*meta.RESTMapping {
 	return out
 }
 
-// lists reports whether a server lists objects of a kind of Kubernetes, the resource of which comes first:
-// not of what is only asked, nor of types that it does not publish, which are guessed.
+// lists reports whether a server lists objects of a Kubernetes kind, whose resource comes first: not for
+// kinds that are only requests, nor for unpublished types, which are guessed.
 func lists(gv schema.GroupVersion, r []metav1.APIResource) bool {
 	guessed := len(r) > 1 && r[1].Name == r[0].Name+"/"+engine.AnySubresource
 	return stable(gv.Version) && !guessed && r[0].Kind != "Binding" && !strings.HasSuffix(r[0].Kind, "Review")
 }
 
-// HasStatus reports whether the status of a kind is written through an endpoint of its own.
+// HasStatus reports whether a kind's status has an endpoint of its own.
 func (s *Snapshot) HasStatus(gvk schema.GroupVersionKind) bool {
 	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	return err == nil && slices.ContainsFunc(s.published, func(list *metav1.APIResourceList) bool {
@@ -287,7 +284,7 @@ func (s *Snapshot) HasStatus(gvk schema.GroupVersionKind) bool {
 	})
 }
 
-// find returns the resources for which a function returns true, and whether there are any.
+// find returns the resources that satisfy a function, and whether there are any.
 func (m mapper) find(is func(*metav1.APIResource) bool) (out []schema.GroupResource, ok bool) {
 	for _, list := range m.published {
 		for i := range list.APIResources {
@@ -299,7 +296,7 @@ func (m mapper) find(is func(*metav1.APIResource) bool) (out []schema.GroupResou
 	return out, len(out) > 0
 }
 
-// full is the resource that a short name stands for, and any other name as it is.
+// full returns the resource of a short name, and any other name as it is.
 func (m mapper) full(short schema.GroupVersionResource) schema.GroupVersionResource {
 	known, _ := m.find(func(r *metav1.APIResource) bool { return slices.Contains(r.ShortNames, short.Resource) })
 	for _, long := range known {
@@ -320,8 +317,8 @@ func (m mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKi
 	return m.RESTMapper.KindsFor(m.full(r))
 }
 
-// versionOf is the group version of a list.
+// versionOf returns the group version of a list.
 func versionOf(list *metav1.APIResourceList) schema.GroupVersion {
-	gv, _ := schema.ParseGroupVersion(list.GroupVersion) // which is that of a kind
+	gv, _ := schema.ParseGroupVersion(list.GroupVersion) // it is valid
 	return gv
 }

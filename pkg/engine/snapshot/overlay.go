@@ -15,15 +15,14 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Cluster is what an Overlay lies over.
+// Cluster is the cluster under an Overlay.
 type Cluster interface {
 	engine.Reader
 	engine.RawReader
 }
 
-// Overlay serves the objects of a snapshot over those of a cluster, as if they had been applied to it: of two
-// objects of one name it has the snapshot's. A listing has both, and what the cluster refuses to list is
-// refused.
+// Overlay serves the objects of a snapshot over a cluster's, as if applied to it: of two objects with one
+// name it serves the snapshot's. A listing has both, and the cluster's refusal to list is final.
 type Overlay struct {
 	objects *Snapshot
 	cluster Cluster
@@ -31,7 +30,7 @@ type Overlay struct {
 
 var _ Cluster = (*Overlay)(nil)
 
-// Over returns the objects over those of a cluster.
+// Over returns the objects over a cluster's.
 func (s *Snapshot) Over(c Cluster) *Overlay { return &Overlay{objects: s, cluster: c} }
 
 // Get implements engine.Reader.
@@ -96,10 +95,10 @@ func (o *Overlay) List(
 	}
 }
 
-// notServed reports whether the cluster does not have the kind that was asked for.
+// notServed reports whether the cluster lacks the requested kind.
 func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
-// before reports whether two objects are in this order: that of group, resource, namespace and name.
+// before reports whether two objects are in order of group, resource, namespace and name.
 func (o *Overlay) before(a, b *unstructured.Unstructured) bool {
 	x, y := a.GroupVersionKind().GroupKind(), b.GroupVersionKind().GroupKind()
 	if x == y {
@@ -130,8 +129,7 @@ func (o *Overlay) Raw(ctx context.Context, method, target string, body []byte) (
 	return collection(ctx, o, mapping, p)
 }
 
-// has reports whether a path means objects of the snapshot: the one that it names, or any of the resource
-// that it lists.
+// has reports whether a path means objects of the snapshot: the named one, or any of the listed resource.
 func (o *Overlay) has(p engine.APIPath) bool {
 	return p.Resource != "" && slices.ContainsFunc(o.objects.entries, func(e *entry) bool {
 		return p.Name == "" && e.isOf(p) || e.isOf(p) && e.key.Name == p.Name && e.key.Namespace == p.Namespace
@@ -143,7 +141,7 @@ func (e *entry) isOf(p engine.APIPath) bool {
 	return e.mapping.Resource.Group == p.Group && e.mapping.Resource.Resource == p.Resource
 }
 
-// Existing reads the objects of the cluster, and of no file: those that a run may change.
+// Existing reads only the objects of the cluster, which a run may change.
 func (o *Overlay) Existing() engine.Reader { return existing{o.cluster, o.objects} }
 
 type existing struct {
@@ -151,7 +149,7 @@ type existing struct {
 	objects *Snapshot
 }
 
-// Get implements engine.Reader. Where only a file has the object, the error says so.
+// Get implements engine.Reader. The error says if only a file has the object.
 func (r existing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	u, err := r.Reader.Get(ctx, key)
 	if r.objects.holds(key) && notServed(err) {
@@ -160,7 +158,7 @@ func (r existing) Get(ctx context.Context, key engine.ObjectKey) (*unstructured.
 	return u, err
 }
 
-// Source returns the objects of a source, each with the Namespace that the snapshot has of it.
+// Source returns the objects of a source, each with the snapshot's Namespace, if any.
 func (o *Overlay) Source(s engine.Source) engine.Source {
 	return engine.Altered(s, func(_ context.Context, t engine.Target) engine.Target {
 		t.Namespace = cmp.Or(o.objects.namespace(t.Key.Namespace), t.Namespace)

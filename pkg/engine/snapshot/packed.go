@@ -1,4 +1,4 @@
-// This file keeps values of JSON as strings, which take a tenth of the memory of maps and lists.
+// This file keeps JSON values as strings, which take a tenth of the memory of maps and lists.
 
 package snapshot
 
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Value is a value of JSON as a string. It takes a tenth of the memory of its maps and lists, and
-// the garbage collector has nothing to look at in it.
+// Value is a JSON value as a string. It takes a tenth of the memory of maps and lists, and the garbage
+// collector skips it.
 type Value string
 
-// What is packed, in the first byte. In front of the elements of a map or a list is their number.
+// The type of a packed value, in the first byte. The elements of a map or a list follow their number.
 const (
 	packedMap byte = iota
 	packedList
@@ -26,21 +26,20 @@ const (
 )
 
 const (
-	// maxKnown is how many strings a dictionary has, besides the keys of maps.
+	// maxKnown is the maximum of strings in a dictionary, besides the keys of maps.
 	maxKnown = 1 << 15
-	// maxKnownText is the length of the longest of them.
+	// maxKnownText is the maximum of their length.
 	maxKnownText = 40
 )
 
-// Dictionary has the strings that occur in many objects: keys, and short values. So unpacking makes
-// maps and lists, and hardly anything else. Only Pack changes it. The zero value is ready for use.
+// Dictionary has the strings of many objects: keys, and short values, so that unpacking makes hardly anything
+// but maps and lists. Only Pack changes it. The zero value is ready for use.
 type Dictionary struct {
 	texts   []any // each is a string
 	numbers map[string]uint64
 }
 
-// Pack returns a value packed. It reports false for one that is not of the types that decoding
-// JSON makes.
+// Pack packs a value. It reports false for types that decoding JSON does not make.
 func (d *Dictionary) Pack(value any) (Value, bool) {
 	text, ok := d.append(nil, value)
 	return Value(text), ok
@@ -97,27 +96,27 @@ func (d *Dictionary) appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(append(to, packedText), uint64(len(text))), text...)
 }
 
-// add returns the number of a string, which it adds if it is not there.
+// add returns the number of a string, and adds it if it is new.
 func (d *Dictionary) add(text string) uint64 {
 	number, known := d.numbers[text]
 	if !known {
 		if d.numbers == nil {
 			d.numbers = map[string]uint64{}
 		}
-		text = strings.Clone(text) // of what may be a part of a document
+		text = strings.Clone(text) // it may be a part of a document
 		number = uint64(len(d.texts))
 		d.numbers[text], d.texts = number, append(d.texts, text)
 	}
 	return number
 }
 
-// Unpack returns the value that was packed. Nobody else has its maps and lists.
+// Unpack returns the packed value, in maps and lists of its own.
 func (d *Dictionary) Unpack(p Value) any {
 	value, _ := d.unpackFirst(p)
 	return value
 }
 
-// unpackFirst returns the value that a string begins with, and what is behind it.
+// unpackFirst returns the first value of a string, and the rest.
 func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 	kind, p := p[0], p[1:]
 	switch kind {
@@ -145,7 +144,7 @@ func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 		return d.texts[number], p
 	case packedInt:
 		number, p := uvarint(p)
-		return int64(number>>1) ^ -int64(number&1), p // as binary.Varint does it
+		return int64(number>>1) ^ -int64(number&1), p // like binary.Varint
 	case packedFloat:
 		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(p[:8]))), p[8:]
 	case packedNull:

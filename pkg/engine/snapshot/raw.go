@@ -24,10 +24,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Raw answers a GET as an API server with these objects would: of an object or
-// its status, of a collection, of the kinds in /api and /apis. What
-// does not exist is an error for which apierrors.IsNotFound holds; any other request
-// is an *engine.UnansweredError.
+// Raw answers a GET like an API server with these objects: for an object or its status, a collection, or the
+// kinds in /api and /apis. For a missing object or path apierrors.IsNotFound holds for the error; any other
+// request is an *engine.UnansweredError.
 func (s *Snapshot) Raw(ctx context.Context, method, target string, _ []byte) ([]byte, error) {
 	p, err := engine.ParseAPIPath(target)
 	if err != nil {
@@ -61,7 +60,7 @@ func (s *Snapshot) Raw(ctx context.Context, method, target string, _ []byte) ([]
 	return object, err
 }
 
-// mappingOf finds the resource that a path names, in the version of the path.
+// mappingOf finds the resource of a path, in its version.
 func (s *Snapshot) mappingOf(p engine.APIPath) (*meta.RESTMapping, error) {
 	resource := schema.GroupVersionResource{Group: p.Group, Version: p.Version, Resource: p.Resource}
 	mapping, err := engine.MappingOf(s.mapper, resource)
@@ -71,7 +70,7 @@ func (s *Snapshot) mappingOf(p engine.APIPath) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// noSuchPath is the error of a server for a resource that it does not have.
+// noSuchPath is a server's error for an unknown resource.
 func noSuchPath(p engine.APIPath) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound,
@@ -95,8 +94,8 @@ func (s *Snapshot) object(mapping *meta.RESTMapping, p engine.APIPath) ([]byte, 
 	return json.Marshal(u.Object)
 }
 
-// collection is a list as a server answers it: the elements of a kind of
-// Kubernetes itself do not repeat what they are. It comes as a whole, whatever its limit is.
+// collection returns a list like a server: elements of Kubernetes' own kinds do not repeat their type. It
+// comes as a whole, whatever its limit.
 func collection(
 	ctx context.Context, objects engine.Reader, mapping *meta.RESTMapping, p engine.APIPath,
 ) ([]byte, error) {
@@ -131,8 +130,8 @@ func collection(
 	})
 }
 
-// selectionOf reads the parameters of a request for a collection. A label selector may be more than one of a
-// policy is.
+// selectionOf reads the parameters of a request for a collection. Its label selector may use more than a
+// policy's can.
 func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector, err error) {
 	wanted = labels.Everything()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
@@ -161,18 +160,18 @@ func selectionOf(query url.Values) (out engine.Selection, wanted labels.Selector
 	return out, wanted, nil
 }
 
-// discovery matches the paths that ask which kinds there are.
+// discovery matches the paths of discovery requests.
 var discovery = regexp.MustCompile(`^/apis?(/|$)`)
 
-// scalePaths are where an object has what its Scale shows.
+// scalePaths are the paths in an object of the fields of its Scale.
 type scalePaths struct {
 	SpecReplicas   string `json:"specReplicasPath"` // such as ".spec.replicas"
 	StatusReplicas string `json:"statusReplicasPath"`
 	LabelSelector  string `json:"labelSelectorPath"`
 }
 
-// subresource returns an object as a server serves it through a subresource: the object itself
-// for its status, and for the parts of a Pod that have an endpoint of their own; its Scale.
+// subresource returns an object as a server serves it through a subresource: the object itself for its status
+// and for the parts of a Pod with their own endpoint, or its Scale.
 func (s *Snapshot) subresource(e *entry, name string) (*unstructured.Unstructured, bool) {
 	switch {
 	case name == "" || name == "status":
@@ -187,7 +186,7 @@ func (s *Snapshot) subresource(e *entry, name string) (*unstructured.Unstructure
 	return nil, false
 }
 
-// scale returns the paths of a kind; nil where it has no Scale.
+// scale returns the paths of a kind; nil without a Scale.
 func (s *Snapshot) scale(gvk schema.GroupVersionKind) *scalePaths {
 	for i := range s.custom {
 		if s.custom[i].kind == gvk {
@@ -203,7 +202,7 @@ func (s *Snapshot) scale(gvk schema.GroupVersionKind) *scalePaths {
 	return nil
 }
 
-// scaleOf returns the Scale of an object, as autoscaling/v1 has it.
+// scaleOf returns the Scale of an object, in autoscaling/v1.
 func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unstructured {
 	metadata := map[string]any{}
 	for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
@@ -214,7 +213,7 @@ func scaleOf(u *unstructured.Unstructured, paths *scalePaths) *unstructured.Unst
 	spec, status, least := map[string]any{},
 		map[string]any{"replicas": replicas(u, paths.StatusReplicas, 0)}, int64(0)
 	if scheme.Scheme.Recognizes(u.GroupVersionKind()) {
-		least = 1 // the replicas of a built-in kind that says none
+		least = 1 // the default replicas of a built-in kind
 	}
 	if n := replicas(u, paths.SpecReplicas, least); n != 0 {
 		spec["replicas"] = n
@@ -231,13 +230,13 @@ func replicas(u *unstructured.Unstructured, path string, otherwise int64) int64 
 	switch n := valueAt(u, path).(type) {
 	case int64:
 		return n
-	case float64: // as JSON is decoded elsewhere
+	case float64: // as other JSON decoders return it
 		return int64(n)
 	}
 	return otherwise
 }
 
-// valueAt returns what an object has at a path such as ".spec.replicas"; nil where there is nothing.
+// valueAt returns the value at a path such as ".spec.replicas"; nil if there is none.
 func valueAt(u *unstructured.Unstructured, path string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(strings.TrimPrefix(path, "."), ".")...)
 	if err != nil {
@@ -246,8 +245,8 @@ func valueAt(u *unstructured.Unstructured, path string) any {
 	return v
 }
 
-// selectorText is a selector as the status of a Scale has it: of a custom resource it is a string
-// already, of a ReplicationController a map of labels.
+// selectorText returns a selector as in the status of a Scale: it is a string already in a custom resource,
+// and a map of labels in a ReplicationController.
 func selectorText(v any) string {
 	fields, isMap := v.(map[string]any)
 	if !isMap {

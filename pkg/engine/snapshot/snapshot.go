@@ -27,21 +27,17 @@ import (
 type Options struct {
 	// World holds objects that exist but are not evaluated themselves.
 	World []engine.Document
-	// Namespace is that of namespaced objects without one; empty stands for
-	// "default".
+	// Namespace is the default namespace of namespaced objects; empty stands for "default".
 	Namespace string
-	// Cluster maps the kinds of a cluster that the objects are to lie over; nil for objects that stand for
-	// themselves. Then no kinds are known but those of the cluster, of CustomResourceDefinitions and of the
-	// objects.
+	// Cluster maps the kinds of the cluster under the objects; nil without a cluster. With it, only the kinds of
+	// the cluster, of CustomResourceDefinitions and of the objects are known.
 	Cluster meta.RESTMapper
-	// AsWritten serves the objects as their manifests have them, and not as a server decodes them, with its
-	// defaults.
+	// AsWritten serves the objects as in their manifests, not as a server decodes them, with defaults.
 	AsWritten bool
-	// Warn receives what is probably not meant, and the origin of the object that it is about;
-	// nil drops it.
+	// Warn receives probable mistakes, with the origin of their object; nil drops them.
 	Warn func(origin, text string)
-	// Twice receives the origins of an object to evaluate that there is twice, and is evaluated as the later
-	// one; nil drops them. Warn has those that differ.
+	// Twice receives the origins of a duplicate object to evaluate, of which the later is evaluated; nil drops
+	// them. Warn receives duplicates that differ.
 	Twice func(earlier, later string)
 }
 
@@ -64,8 +60,8 @@ var (
 	_ engine.RawReader = (*Snapshot)(nil)
 )
 
-// entry is one object. It is packed, its type and metadata by themselves, unless it is a Namespace, which is
-// asked for with every object in it, or a CustomResourceDefinition.
+// entry is one object. It is packed, its type and metadata separately, unless it is a Namespace, which is
+// read with every object in it, or a CustomResourceDefinition.
 type entry struct {
 	key        engine.ObjectKey
 	head, rest Value
@@ -91,7 +87,7 @@ func (s *Snapshot) decode(u *unstructured.Unstructured) *unstructured.Unstructur
 	return s.schemas.form(u.GroupVersionKind()).Object(u)
 }
 
-// object returns the object of an entry as it was written. It must not be modified.
+// object returns the object of an entry as written. It must not be modified.
 func (e *entry) object(texts *Dictionary) *unstructured.Unstructured {
 	out := e.unpackedHead(texts)
 	if e.unpacked == nil {
@@ -101,7 +97,7 @@ func (e *entry) object(texts *Dictionary) *unstructured.Unstructured {
 	return out
 }
 
-// unpackedHead returns an object of which at least the type and the metadata are there.
+// unpackedHead returns an object with at least its type and metadata.
 func (e *entry) unpackedHead(texts *Dictionary) *unstructured.Unstructured {
 	if e.unpacked != nil {
 		return e.unpacked
@@ -110,7 +106,7 @@ func (e *entry) unpackedHead(texts *Dictionary) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// pack packs an object; false if it has values that are not of JSON.
+// pack packs an object; false if it has values that are not JSON.
 func (e *entry) pack(texts *Dictionary, u *unstructured.Unstructured) (ok bool) {
 	head, rest := map[string]any{}, maps.Clone(u.Object)
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
@@ -134,21 +130,21 @@ func Load(objects []engine.Document, o Options) (*Snapshot, error) {
 	return l.Load(o)
 }
 
-// Loader makes a snapshot of objects one by one, and keeps none of them as it is handed in. The
-// zero value is ready for use.
+// Loader makes a snapshot of objects one by one, and keeps none of the given ones. The zero value is ready
+// for use.
 type Loader struct {
 	objects, world []*entry
 	texts          Dictionary
 	problems       []error
 }
 
-// Add adds an object that is evaluated.
+// Add adds an object to evaluate.
 func (l *Loader) Add(d engine.Document) { l.objects = append(l.objects, l.entry(d, true)) }
 
-// AddWorld adds an object that exists, but is not evaluated itself.
+// AddWorld adds an object that exists, but is not evaluated.
 func (l *Loader) AddWorld(d engine.Document) { l.world = append(l.world, l.entry(d, false)) }
 
-// entry packs a document, and notes what is wrong with it.
+// entry packs a document, and notes its errors.
 func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
 	place := cmp.Or(d.Origin, fmt.Sprintf("object %d", len(l.objects)+len(l.world)+1))
 	u := d.Object()
@@ -162,13 +158,13 @@ func (l *Loader) entry(d engine.Document, evaluated bool) *entry {
 	if kind := d.Key.Kind; kind == "Namespace" || kind == "CustomResourceDefinition" || !e.pack(&l.texts, u) {
 		e.unpacked = u
 	}
-	e.key = engine.KeyOf(e.unpackedHead(&l.texts)) // its strings, and not those of the document
+	e.key = engine.KeyOf(e.unpackedHead(&l.texts)) // with its own strings, not the document's
 	return e
 }
 
-// Load makes the snapshot. Of two objects of one name the later counts, with a warning if they
-// differ, and an evaluated one before one of the world. The error joins one for each object
-// without a type or a name. The loader must not be used after it.
+// Load makes the snapshot. Of two objects of one name the later counts, with a warning if they differ, and an
+// evaluated one before one of the world. The error joins one for each object without a type or a name. The
+// loader must not be used afterwards.
 func (l *Loader) Load(o Options) (*Snapshot, error) {
 	for _, d := range o.World {
 		l.AddWorld(d)
@@ -192,7 +188,7 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 	for _, list := range s.published {
 		s.names.Add(versionOf(list), list.APIResources)
 	}
-	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{} // which the objects of a kind share
+	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{} // shared by the objects of a kind
 	byName := map[engine.ObjectKey]*entry{}
 	for _, e := range all {
 		gvk := e.key.GroupVersionKind()
@@ -224,13 +220,13 @@ func (l *Loader) Load(o Options) (*Snapshot, error) {
 		}
 		s.ofKind[e.key.GroupKind] = append(s.ofKind[e.key.GroupKind], e)
 	}
-	for _, entries := range s.ofKind { // of which those of another version may have another resource
+	for _, entries := range s.ofKind { // another version may have another resource
 		slices.SortStableFunc(entries, func(a, b *entry) int { return a.compareName(b.key) })
 	}
 	return s, nil
 }
 
-// setNamespace gives an object without a namespace one.
+// setNamespace sets the namespace of an object without one.
 func (s *Snapshot) setNamespace(e *entry, namespace string) {
 	content := maps.Clone(e.unpackedHead(&s.texts).Object)
 	metadata, _ := content["metadata"].(map[string]any)
@@ -245,8 +241,8 @@ func (s *Snapshot) setNamespace(e *entry, namespace string) {
 	}
 }
 
-// add stores an entry, and returns the one of the same name that it takes the place of; objects
-// that the server is yet to name are all different.
+// add stores an entry, and returns the entry of the same name that it replaces; objects with a generated name
+// are all different.
 func (s *Snapshot) add(byName map[engine.ObjectKey]*entry, e *entry) *entry {
 	name := e.key.Named()
 	if old := byName[name]; old != nil && name.Name != "" {
@@ -264,7 +260,7 @@ func (e *entry) compareName(key engine.ObjectKey) int {
 	return cmp.Or(cmp.Compare(e.key.Namespace, key.Namespace), cmp.Compare(e.key.Name, key.Name))
 }
 
-// find returns the object of a group, kind, namespace and name, whatever its version; nil if there is none.
+// find returns the object of a group, kind, namespace and name, in any version; nil if there is none.
 func (s *Snapshot) find(key engine.ObjectKey) *entry {
 	ofKind := s.ofKind[key.GroupKind]
 	if i, found := slices.BinarySearchFunc(ofKind, key, (*entry).compareName); found {
@@ -273,8 +269,8 @@ func (s *Snapshot) find(key engine.ObjectKey) *entry {
 	return nil
 }
 
-// contradict reports whether two manifests of one object differ. An object to evaluate may
-// differ from one of the world, and what is read from what is made up.
+// contradict reports whether two manifests of one object differ. An object to evaluate may differ from one of
+// the world, and a read one from a made-up one.
 func (s *Snapshot) contradict(e, before *entry) bool {
 	return e.evaluated == before.evaluated && e.origin != "" && before.origin != "" &&
 		!reflect.DeepEqual(e.object(&s.texts).Object, before.object(&s.texts).Object)
@@ -289,14 +285,14 @@ func (s *Snapshot) Documents() []engine.Document {
 	return out
 }
 
-// Mapper maps the kinds of Kubernetes itself, or of the cluster, of the CustomResourceDefinitions
-// among the objects, and of the objects.
+// Mapper maps the kinds of Kubernetes itself, or of the cluster, of the CustomResourceDefinitions among the
+// objects, and of the objects.
 func (s *Snapshot) Mapper() meta.RESTMapper { return s.mapper }
 
 // CheckKind returns an *engine.UnknownKindError for a kind that Mapper does not map.
 func (s *Snapshot) CheckKind(n engine.KindName) error { return s.names.Check(n) }
 
-// Document returns an object as it was read; the zero Document if there is none.
+// Document returns an object as read; the zero Document if there is none.
 func (s *Snapshot) Document(key engine.ObjectKey) engine.Document {
 	if e := s.find(key); e != nil {
 		return engine.NewDocument(e.object(&s.texts), e.origin)
@@ -304,14 +300,13 @@ func (s *Snapshot) Document(key engine.ObjectKey) engine.Document {
 	return engine.Document{}
 }
 
-// holds reports whether there is an object, whatever its version.
+// holds reports whether there is an object, in any version.
 func (s *Snapshot) holds(key engine.ObjectKey) bool {
 	return s.find(key) != nil
 }
 
-// Get finds an object by group, kind, namespace and name, in the version in
-// which it was loaded. Of subresources there are the status, the scale, and of Pods
-// resize and ephemeralcontainers.
+// Get finds an object by group, kind, namespace and name, in the version in which it was loaded. Its
+// subresources are the status, the scale, and for Pods resize and ephemeralcontainers.
 func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.Unstructured, error) {
 	if e := s.find(key); e != nil {
 		if u, served := s.subresource(e, key.Subresource); served {
@@ -325,9 +320,8 @@ func (s *Snapshot) Get(_ context.Context, key engine.ObjectKey) (*unstructured.U
 	return nil, apierrors.NewNotFound(resource, key.Name)
 }
 
-// List streams what a selection names in order of group, resource, namespace
-// and name. A label selector that no server would accept is an error, and a field selector that
-// cannot be answered is one as well.
+// List streams the objects of a selection in order of group, resource, namespace and name. A label selector
+// that no server would accept is an error, and so is an unsupported field selector.
 func (s *Snapshot) List(
 	ctx context.Context, sel engine.Selection,
 ) iter.Seq2[*unstructured.Unstructured, error] {
@@ -372,7 +366,7 @@ func (s *Snapshot) Schema(_ context.Context, gvk schema.GroupVersionKind) (engin
 	return s.schemas.openSchema(gvk)
 }
 
-// schemas makes each schema when it is first asked for.
+// schemas makes each schema on demand.
 type schemas struct {
 	custom map[schema.GroupVersionKind]func() (*openapi.Document, error)
 	forms  map[schema.GroupVersionKind]*openapi.Type // of custom kinds
@@ -407,7 +401,7 @@ func (s *schemas) schema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 	return document.Schema(gvk), nil
 }
 
-// form is that in which a server has objects of a kind; nil if that is not known.
+// form returns a server's form of the objects of a kind; nil if unknown.
 func (s *schemas) form(gvk schema.GroupVersionKind) *openapi.Type {
 	if custom := s.forms[gvk]; custom != nil {
 		return custom
@@ -415,8 +409,8 @@ func (s *schemas) form(gvk schema.GroupVersionKind) *openapi.Type {
 	return openapi.StoredType(gvk)
 }
 
-// openSchema is the schema of a kind of objects that no CustomResourceDefinition describes: its metadata is
-// that of every object, and all else is as a server has it where a schema leaves it open.
+// openSchema is the schema of a kind without a CustomResourceDefinition: its metadata is as in every object,
+// and all else is as a server treats fields that a schema leaves open.
 func (s *schemas) openSchema(gvk schema.GroupVersionKind) (engine.Schema, error) {
 	if known, ok := s.open.Load(gvk); ok {
 		return known.(engine.Schema), nil

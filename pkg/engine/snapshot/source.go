@@ -17,10 +17,9 @@ import (
 // pageSize is how many objects are evaluated before the first of them is printed.
 const pageSize = 100
 
-// Source streams the evaluated objects in a scope, in order of group, resource,
-// namespace and name. A named object that is not there is an
-// *engine.UnreadableError, after which the rest follows; a field selector that
-// cannot be answered is an error that ends the stream.
+// Source streams the evaluated objects in a scope, in order of group, resource, namespace and name. A missing
+// named object is an *engine.UnreadableError, after which the rest follows; an unsupported field selector is
+// an error that ends the stream.
 func (s *Snapshot) Source(scope engine.Scope) engine.Source { return source{s, scope} }
 
 type source struct {
@@ -68,7 +67,7 @@ func answerable(selector fields.Selector) error {
 	return nil
 }
 
-// missing reports the objects that the user named and that are not evaluated.
+// missing reports the named objects that are not evaluated.
 func (s source) missing() []error {
 	var out []error
 	for _, key := range s.scope.Only {
@@ -116,7 +115,7 @@ func (s source) selected(e *entry) bool {
 	return s.scope.Fields == nil || s.scope.Fields.Matches(e.fields())
 }
 
-// fields are those by which an object can be selected.
+// fields returns the fields that can select an object.
 func (e *entry) fields() fields.Set {
 	return fields.Set{"metadata.name": e.key.Name, "metadata.namespace": e.key.Namespace}
 }

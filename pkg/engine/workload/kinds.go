@@ -10,8 +10,7 @@ import (
 
 const revisionHash = "controller-revision-hash"
 
-// podOfStatefulSet is the first Pod: it has a name, which is that of its host as well, and volumes of the
-// claims.
+// podOfStatefulSet returns the first Pod: it has a name, also as its host name, and volumes of the claims.
 func podOfStatefulSet(w workload) object {
 	ordinal, _, _ := unstructured.NestedInt64(w.object, "spec", "ordinals", "start")
 	out, index := pod(w), strconv.FormatInt(ordinal, 10)
@@ -51,7 +50,7 @@ func podOfStatefulSet(w workload) object {
 	return out
 }
 
-// podOfDaemonSet tolerates what befalls nodes, and is bound to a node, which is not known.
+// podOfDaemonSet tolerates the usual node taints, and is bound to an unknown node.
 func podOfDaemonSet(w workload) object {
 	out := pod(w)
 	set(out, "labels", revisionHash, Unknown)
@@ -92,7 +91,7 @@ func podOfDaemonSet(w workload) object {
 	return out
 }
 
-// jobOfCronJob is the next Job.
+// jobOfCronJob returns the next Job.
 func jobOfCronJob(w workload) object {
 	template := workload{w.copied("spec", "jobTemplate")}
 	metadata := object{}
@@ -103,8 +102,8 @@ func jobOfCronJob(w workload) object {
 	return w.owned(batchV1, "Job", w.name()+"-"+Unknown, metadata, template.mapAt("spec"))
 }
 
-// podOfJob has the labels that a server gives the template of a Job when it is created, and the first index
-// if it is Indexed.
+// podOfJob has the labels that a server gives the template of a new Job, and the first index if it is
+// Indexed.
 func podOfJob(w workload) object {
 	out := pod(w)
 	metadata, spec := out["metadata"].(object), out["spec"].(object)
@@ -129,7 +128,7 @@ func podOfJob(w workload) object {
 	if w.mapAt("spec")["backoffLimitPerIndex"] != nil {
 		set(out, "annotations", "batch.kubernetes.io/job-index-failure-count", "0")
 	}
-	const longest = 58 // of a prefix of a name that a server completes
+	const longest = 58 // of a name prefix that a server completes
 	name := w.name()
 	metadata["generateName"] = name[:min(len(name), longest-len("-0-"))] + "-0-"
 	spec["hostname"] = name + "-0"

@@ -1,8 +1,8 @@
 // Package workload makes the objects that the controllers of Kubernetes create for workloads, as they write
-// them: before admission, a scheduler and a kubelet add anything.
+// them: before additions by admission, a scheduler or a kubelet.
 //
-// It follows pkg/controller of Kubernetes 1.36: GetPodFromTemplate, and what the controllers of deployments,
-// StatefulSets, DaemonSets, Jobs and CronJobs do before and after.
+// It follows pkg/controller of Kubernetes 1.36: GetPodFromTemplate, and the work of the controllers of
+// Deployments, StatefulSets, DaemonSets, Jobs and CronJobs before and after it.
 package workload
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/openapi"
 )
 
-// Unknown stands where the value is known only when the object is created: the hash of a template, which
-// depends on the version of the cluster; the UID of an object that is not there; a node; a time.
+// Unknown stands for a value that is known only at creation: the hash of a template, which depends on the
+// version of the cluster; the UID of a future object; a node; a time.
 const Unknown = "unknown-until-created"
 
 const (
@@ -59,9 +59,9 @@ func controllerOf(gk schema.GroupKind) *controller {
 // Is reports whether objects of the kind are workloads, for which Make makes others.
 func Is(gk schema.GroupKind) bool { return controllerOf(gk) != nil }
 
-// Make returns what the controller of a workload would create for it next, with the defaults that a server
-// sets, and the user that creates it. It is false for what is not a workload, has no template, or creates
-// nothing more: since it is being deleted, or has finished.
+// Make returns the next object that the controller of a workload would create for it, with the defaults of a
+// server, and the creating user. It is false for an object that is not a workload, has no template, or
+// creates nothing more: it is being deleted, or has finished.
 func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.UserInfo, bool) {
 	gk := of.GroupVersionKind().GroupKind()
 	c := controllerOf(gk)
@@ -80,7 +80,7 @@ func Make(of *unstructured.Unstructured) (*unstructured.Unstructured, engine.Use
 	}, true
 }
 
-// Controlled reports whether another workload has made the object, which is asked in its place.
+// Controlled reports whether another workload, which is evaluated instead, has made the object.
 func Controlled(u *unstructured.Unstructured) bool {
 	for _, owner := range u.GetOwnerReferences() {
 		if owner.Controller != nil && *owner.Controller &&
@@ -100,10 +100,10 @@ func finished(u *unstructured.Unstructured) bool {
 	})
 }
 
-// Selections adds to selections those of the workloads for which objects are made that they may select.
+// Selections adds the workloads for which objects in the selections may be made.
 func Selections(of []engine.Selection) []engine.Selection {
 	out := slices.Clone(of)
-	for i := 0; i < len(out); i++ { // also of what is made of what is added
+	for i := 0; i < len(out); i++ { // also for the added ones
 		for _, c := range controllers {
 			made := engine.Selection{Group: c.makes.Group, Kind: c.makes.Kind}
 			wanted := engine.Selection{Group: c.of.Group, Kind: c.of.Kind, Namespace: out[i].Namespace}
@@ -115,7 +115,7 @@ func Selections(of []engine.Selection) []engine.Selection {
 	return out
 }
 
-// workload is one of which something is made.
+// workload is an object for which others are made.
 type workload struct{ object }
 
 func (w workload) mapAt(path ...string) object {
@@ -131,7 +131,7 @@ func (w workload) stringAt(path ...string) string {
 
 func (w workload) name() string { return w.stringAt("metadata", "name") }
 
-// uid is the UID, if there is one.
+// uid returns the UID, if there is one.
 func (w workload) uid() string {
 	if uid := w.stringAt("metadata", "uid"); uid != "" {
 		return uid
@@ -139,7 +139,7 @@ func (w workload) uid() string {
 	return Unknown
 }
 
-// owner is the reference to the workload that its controller sets.
+// owner returns the controller's reference to the workload.
 func (w workload) owner() []any {
 	return []any{object{
 		"apiVersion": w.stringAt("apiVersion"), "kind": w.stringAt("kind"), "name": w.name(), "uid": w.uid(),
@@ -147,7 +147,7 @@ func (w workload) owner() []any {
 	}}
 }
 
-// copied is a part of the workload that may be changed; empty where there is none.
+// copied returns a part of the workload that may be changed; empty if missing.
 func (w workload) copied(path ...string) object {
 	out := runtime.DeepCopyJSON(w.mapAt(path...))
 	if out == nil {
@@ -156,8 +156,8 @@ func (w workload) copied(path ...string) object {
 	return out
 }
 
-// pod is what GetPodFromTemplate makes of a template, in the namespace of its workload, with the account that
-// each Pod has which names none.
+// pod returns the Pod of GetPodFromTemplate, in the namespace of the workload, with the default account if it
+// names none.
 func pod(w workload) object {
 	template := w.copied("spec", "template")
 	written, _ := template["metadata"].(object)
@@ -177,7 +177,7 @@ func pod(w workload) object {
 	return object{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 }
 
-// prefix is that of the names of what is made for a workload: without a dash where the name is too long.
+// prefix is the name prefix of a workload's objects: without a dash where the name is too long.
 func prefix(name string) string {
 	if len(name) >= 253 {
 		return name
@@ -185,7 +185,6 @@ func prefix(name string) string {
 	return name + "-"
 }
 
-// set sets an entry of a map of the metadata.
 func set(made object, field, key, value string) {
 	metadata, _ := made["metadata"].(object)
 	entries, _ := metadata[field].(object)
@@ -196,7 +195,7 @@ func set(made object, field, key, value string) {
 	entries[key] = value
 }
 
-// replicaSet is the one of a Deployment's next rollout: it has the hash of the template, which is not known.
+// replicaSet returns the ReplicaSet of a Deployment's next rollout, with an unknown hash of the template.
 func replicaSet(w workload) object {
 	const hash = "pod-template-hash"
 	template, selector := w.copied("spec", "template"), w.copied("spec", "selector")
@@ -227,7 +226,7 @@ func replicaSet(w workload) object {
 		object{"labels": maps.Clone(labels), "annotations": annotations}, spec)
 }
 
-// owned is an object that a controller makes which is no Pod.
+// owned returns an object, other than a Pod, that a controller makes.
 func (w workload) owned(apiVersion, kind, name string, metadata, spec object) object {
 	metadata["name"], metadata["ownerReferences"] = name, w.owner()
 	if namespace := w.stringAt("metadata", "namespace"); namespace != "" {
