@@ -180,7 +180,6 @@ func (c *Comparison) evaluated(ctx context.Context, t engine.Target) (*Result, e
 	return c.judge(ctx, changes), nil
 }
 
-// target returns the object with the request of the lane.
 func (l *lane) target(t engine.Target) engine.Target {
 	if t.Written == nil { // a variant
 		t.Written, t.Object = t.Object, openapi.AsStored(t.Object)

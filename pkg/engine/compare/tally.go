@@ -275,7 +275,6 @@ func addExercise(all []Exercise, other *Exercise) []Exercise {
 	return all
 }
 
-// sum returns the sum of two maps without modifying them.
 func sum[K comparable](a, b map[K]int) map[K]int {
 	out := make(map[K]int, len(a)+len(b))
 	for _, counts := range []map[K]int{a, b} {

@@ -26,7 +26,6 @@ func applyObject(edits []*edit, at place) expr.Expr {
 }
 
 // variablesLast is a note for patches that add environment variables: $(NAME) refers only to preceding ones.
-// they stand before.
 const variablesLast = "a missing variable is added at the end of env, where the old rule puts it first: variables before it cannot refer to it as $(NAME)"
 
 func addVariables(edits []*edit) bool {
@@ -36,7 +35,6 @@ func addVariables(edits []*edit) bool {
 	})
 }
 
-// name is the name of the edited field.
 func (e *edit) name() string { return e.at.path[len(e.at.path)-1] }
 
 // only is an optional that has the value if a condition holds.
@@ -73,7 +71,6 @@ func applyValue(e *edit) expr.Expr {
 	return typed(e.value, e.at)
 }
 
-// applyList is the list of the written elements.
 func applyList(e *edit) expr.Expr {
 	var named []expr.Expr
 	var found []*group
@@ -183,7 +180,6 @@ func typed(content any, at place) expr.Expr {
 	return data(content)
 }
 
-// convertTo converts an expression to the type in the schema.
 func convertTo(want schema.Scalar, x expression) expr.Expr {
 	switch {
 	case want == schema.String && !x.isText():

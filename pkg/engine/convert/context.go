@@ -181,7 +181,6 @@ func (s *scope) notEmpty(template string) expression {
 // empty is written differently.
 var neverEmpty = regexp.MustCompile(`^request\.namespace$|^(string\()?(request\.)?(object|oldObject)\.metadata\.(name|namespace)\)?$`)
 
-// isEmpty is the condition that a string is empty.
 func isEmpty(text expr.Expr) expr.Expr { return expr.Equal(text, expr.String("")) }
 
 // configMapNamespace is the namespace of a ConfigMap, as written in the policy.
@@ -282,7 +281,6 @@ func firstOf(list expr.Expr, of translate.Type) translate.Value {
 	return translate.Optional(expr.OptionalIndex(list, expr.Int(0)), expr.Index(list, expr.Int(0)), of, true)
 }
 
-// define adds a policy variable and returns its name.
 func (r *rule) define(name string, value expr.Expr) string {
 	if !identifier.MatchString(name) {
 		name = strings.Join(words.FindAllString(name, -1), "_")

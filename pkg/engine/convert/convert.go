@@ -370,7 +370,7 @@ func grouped(rules []*rule) [][]*rule {
 	return groups
 }
 
-// numbered numbers the rules from 0 in their order. Rules that can be mutations of one policy share a number.
+// numbered numbers the rules from 0. Rules that can be mutations of one policy share a number.
 func numbered(rules []*rule) []int {
 	out, known, next := make([]int, len(rules)), map[string]int{}, 0
 	for i, r := range rules {
@@ -510,7 +510,6 @@ func (c *Conversion) policy(rules []*rule, simplest bool) *policy {
 	return p
 }
 
-// form is the simplest or the last form of a rule.
 func (r *rule) form(simplest bool) []mutation {
 	if simplest {
 		return r.forms[0]
@@ -518,7 +517,6 @@ func (r *rule) form(simplest bool) []mutation {
 	return r.forms[len(r.forms)-1]
 }
 
-// shared are the conditions that all rules have in common.
 func shared(rules []*rule) []expr.Expr {
 	var out []expr.Expr
 	for _, c := range slices.Concat(rules[0].conditions, rules[0].guards) {

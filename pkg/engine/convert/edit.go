@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/convert/expr"
 )
 
-// edit writes at a place. Exactly one of the fields below the place says what.
+// edit writes to a place: it removes it, or sets a value, fields of a map or elements of a list.
 type edit struct {
 	at       place
 	ifAbsent bool // only if nothing exists yet
@@ -24,7 +24,7 @@ type edit struct {
 type expression struct {
 	cel  expr.Expr
 	when expr.Expr // the condition that there is a value; nil: always
-	// text is the expression as a string; nil stands for string().
+	// text returns the expression as a string; nil means string().
 	text func() expr.Expr
 }
 
@@ -45,7 +45,6 @@ type group struct {
 	there  []*edit // the fields of an existing element with keys
 }
 
-// keyValue is a list key with its value.
 type keyValue struct {
 	name    string
 	cel     expr.Expr

@@ -41,7 +41,6 @@ func (c *converter) exceptions(r *rule, m *matcher) {
 	}
 }
 
-// excepts reports whether an exception names the rule.
 func (c *converter) excepts(spec *policydecode.Fields, rule string) bool {
 	name := strings.TrimPrefix(c.document.Key.Namespace+"/"+c.document.Key.Name, "/")
 	for _, n := range spec.At("exceptions").List() {

@@ -38,7 +38,6 @@ func (c *converter) entry(r *rule, outer *scope, f *policydecode.Fields, level i
 	return [][]mutation{{{cel: out.expr()}}}
 }
 
-// loop returns the scope inside a loop.
 func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level int) (*scope, *loop) {
 	closed(f, "", "list", "order", "context", "preconditions", "patchStrategicMerge",
 		"patchesJson6902", "foreach")
@@ -77,7 +76,7 @@ func (c *converter) loop(r *rule, outer *scope, f *policydecode.Fields, level in
 
 var plainList = regexp.MustCompile("^(request\\.object|target|element[0-9]*)\\.([A-Za-z][A-Za-z0-9.]*?)(\\[\\])?( *\\|\\| *`\\[\\]`)?$")
 
-// listPlace is the place of a list of the object; its root is empty for other lists.
+// listPlace is the place of a list in the object; its root is empty for other lists.
 func listPlace(s *scope, root place, query string) place {
 	m := plainList.FindStringSubmatch(strings.TrimSpace(query))
 	if m == nil {
@@ -104,7 +103,6 @@ func listPlace(s *scope, root place, query string) place {
 	return at
 }
 
-// hasShape reports whether a schema describes the value.
 func hasShape(t diff.Type) bool {
 	atom, ok := t.Atom()
 	return ok && atom != (schema.Atom{})
@@ -149,7 +147,6 @@ func (c *converter) patchEach(r *rule, s *scope, f *policydecode.Fields, out *op
 	out.loop(l, each)
 }
 
-// isElement reports whether a path is the loop's element.
 func (s *scope) isElement(path []segment, root place, l *loop) bool {
 	if l.list.root == "" {
 		return false
@@ -166,7 +163,6 @@ func (o *operations) loop(l *loop, each *operations) {
 		each)
 }
 
-// mergeEach converts a loop with a strategic merge patch.
 func (c *converter) mergeEach(r *rule, s *scope, l *loop, f *policydecode.Fields) [][]mutation {
 	patch, ok := f.Values["patchStrategicMerge"].(map[string]any)
 	if !ok {

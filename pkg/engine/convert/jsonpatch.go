@@ -26,7 +26,6 @@ func (o *operations) one(cel expr.Expr) { o.parts = append(o.parts, part{cel: ce
 
 func (o *operations) list(cel expr.Expr) { o.parts = append(o.parts, part{cel: cel, many: true}) }
 
-// when adds conditional operations.
 func (o *operations) when(condition expr.Expr, then *operations) {
 	always, constant := expr.BoolOf(condition)
 	switch {
@@ -40,7 +39,6 @@ func (o *operations) when(condition expr.Expr, then *operations) {
 	}
 }
 
-// expr is the whole list as an expression.
 func (o *operations) expr() expr.Expr {
 	var lists, ones []expr.Expr
 	flush := func() {

@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
-// resourceRule is an entry of matchConstraints.resourceRules.
 type resourceRule struct {
 	Groups, Versions, Resources, Operations []string
 	kinds                                   []schema.GroupVersionKind // none for a wildcard
@@ -31,7 +30,6 @@ type selection struct {
 	namespace  expr.Expr // the request namespace in Kyverno's sense
 }
 
-// matcher converts match and exclude blocks.
 type matcher struct {
 	mapper    meta.RESTMapper
 	namespace string          // of a Policy
@@ -315,7 +313,6 @@ func (m *matcher) conditions(f match.Filter, place string, whole bool) []expr.Ex
 	return out
 }
 
-// orEmpty is the value of an optional string, or an empty string.
 func orEmpty(optional expr.Expr) expr.Expr { return expr.OrValue(optional, expr.String("")) }
 
 func notNamespace() expr.Expr {
@@ -421,7 +418,6 @@ func anyOf(all []expr.Expr) expr.Expr {
 	return expr.Or(all...)
 }
 
-// ofRequests reports whether a block names subresources.
 func ofRequests(b *match.Block) bool {
 	return b != nil && slices.ContainsFunc(b.Kinds(),
 		func(k selector.Kind) bool { return k.Subresource != "" && k.Subresource != "*" })
@@ -435,7 +431,6 @@ func partOf(path string, patterns ...string) expr.Expr {
 	return anyWildcard(expr.Path(path), patterns)
 }
 
-// oneOf is the condition that a string is one of several values.
 func oneOf(text expr.Expr, values []string) expr.Expr {
 	if len(values) == 1 {
 		return expr.Equal(text, expr.String(values[0]))
@@ -472,7 +467,6 @@ func pairCondition(of expr.Expr, field, key, want string) expr.Expr {
 	return translate.Wildcard(orEmpty(value), want)
 }
 
-// labelCondition is the condition of a label selector.
 func labelCondition(metadata expr.Expr, s *metav1.LabelSelector) expr.Expr {
 	var all []expr.Expr
 	for _, key := range sortedKeys(s.MatchLabels) {

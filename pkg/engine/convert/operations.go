@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 )
 
-// patchOperation is a JSON patch operation of the old policy.
 type patchOperation struct {
 	op    string
 	path  []segment
@@ -384,7 +383,6 @@ func (s *scope) loopsOver(at place) bool {
 	})
 }
 
-// isIndex reports whether an expression is a loop index.
 func (s *scope) isIndex(e expr.Expr) bool {
 	return slices.ContainsFunc(s.loops, func(l loop) bool { return expr.Same(e, indexText(l.index)) })
 }

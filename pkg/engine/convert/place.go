@@ -96,7 +96,6 @@ func (p place) field(name string, sure bool) place {
 		expr.String(jsonpointer.Escape(name)), fieldOf(name))
 }
 
-// computed is the place of a computed key.
 func (p place) computed(key expr.Expr) place {
 	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, key) }, false, "{}",
 		expr.Call("jsonpatch.escapeKey", key), fieldOf(""))
@@ -104,7 +103,6 @@ func (p place) computed(key expr.Expr) place {
 	return out
 }
 
-// index is the place of an indexed list element.
 func (p place) index(index, pointer expr.Expr) place {
 	out := p.child(func(of expr.Expr) expr.Expr { return expr.Index(of, index) }, false, "[]",
 		pointer, diff.Type.Element)
@@ -121,7 +119,6 @@ func (p place) element(variable string, index expr.Expr) place {
 	}
 }
 
-// optional is the place with an optional root.
 func (p place) optional(root expr.Expr) place {
 	p.root, p.absent = root.String(), true
 	p.found, p.plain, p.has = root, expr.Method(root, "value"), expr.HasValue(root)
@@ -131,7 +128,7 @@ func (p place) optional(root expr.Expr) place {
 // access reads the place: an optional if it may be absent, else the value.
 func (p place) access() expr.Expr { return cmp.Or(p.found, p.plain) }
 
-// or is the value or a default.
+// or returns the value or a default.
 func (p place) or(fallback expr.Expr) expr.Expr {
 	if p.found == nil {
 		return p.plain
@@ -226,7 +223,6 @@ func (p place) scalar() schema.Scalar {
 	return ""
 }
 
-// known reports whether the place is in the schema.
 func (p place) known() bool { _, ok := p.shape(); return ok }
 
 // isLabels reports whether the place is a map with only string values.

@@ -47,7 +47,6 @@ type rule struct {
 	forms [][]mutation
 }
 
-// converter converts the rules of one policy.
 type converter struct {
 	Options
 	document engine.Document
@@ -175,7 +174,6 @@ func (r *rule) onlyOperation() {
 // operationAsked matches a condition on only the operation.
 var operationAsked = regexp.MustCompile(`^(?:request\.operation (==|!=) ("[A-Z]+")|(!?)\(?request\.operation in \[([^\]]*)\]\)?)$`)
 
-// mutate converts the mutation of the rule.
 func (c *converter) mutate(r *rule, s *scope, f *policydecode.Fields) {
 	closed(f, "mutate", "targets", "mutateExistingOnPolicyUpdate", "foreach", "patchStrategicMerge",
 		"patchesJson6902", "overlay", "patches")
@@ -252,7 +250,6 @@ func (c *converter) typeOf(kind schema.GroupVersionKind) diff.Type {
 	return diff.NewType(s.NonNull(), kind)
 }
 
-// root is the whole object.
 func (c *converter) root(r *rule) place {
 	return place{root: "object", plain: expr.Name("object"), types: c.types(r.typed())}
 }

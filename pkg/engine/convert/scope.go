@@ -108,7 +108,7 @@ func (s *scope) expressionOf(template string, in *translate.Scope) expression {
 	return s.expression(v)
 }
 
-// expression is the expression of a required value.
+// expression requires the value to exist.
 func (s *scope) expression(v translate.Value) expression {
 	if lit, ok := v.Literal(); ok {
 		switch lit := lit.(type) {

@@ -84,7 +84,6 @@ func (c *converter) targets(r *rule, s *scope, f, t *policydecode.Fields) {
 	x.conditions = slices.Concat(x.conditions, conditions, *inner.needs, guards)
 }
 
-// mentionsVariables reports whether an expression uses policy variables.
 func mentionsVariables(e expr.Expr) bool { return expr.Mentions(e, expr.Name("variables")) }
 
 // maxInlined bounds the bytes of an expression with inlined variables.
@@ -102,7 +101,6 @@ func (r *rule) inlined(e expr.Expr) expr.Expr {
 	return e
 }
 
-// targetLabels is the condition of a target selector.
 func targetLabels(s *scope, selector policydecode.Node) expr.Expr {
 	labels := read("mutate.targets[0].selector",
 		func() *metav1.LabelSelector { return must(policydecode.LabelSelector(selector.Value)) })
@@ -156,7 +154,6 @@ func (c *converter) isTrigger(r *rule, gvk schema.GroupVersionKind, namespaced b
 		!strings.Contains(rules[0].Resources[0], "/")
 }
 
-// targetScope is the scope of a target's patch.
 func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	sure := alwaysThere([]schema.GroupVersionKind{gvk})
 	o := translate.Options{
@@ -168,7 +165,6 @@ func (c *converter) targetScope(r *rule, gvk schema.GroupVersionKind) *scope {
 	return &scope{Scope: translate.NewScope(o), always: sure, needs: &[]expr.Expr{}}
 }
 
-// targetsName is the name of a target.
 var targetsName = expr.Path("object.metadata.name") //nolint:gochecknoglobals // an immutable expression
 
 // targetName identifies targets, as in the policy.

@@ -145,7 +145,6 @@ func (x *Executor) untilSecondInterrupt(ctx context.Context) (hard context.Conte
 	}
 }
 
-// rolloutInterval is the interval between reads of a workload.
 const rolloutInterval = time.Second
 
 // waitForRollouts returns when all workloads among the objects have rolled out. Other kinds and deleted

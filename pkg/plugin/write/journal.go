@@ -197,7 +197,7 @@ func (x *Executor) resolveWrite(ctx context.Context, t *Task) (*Result, error) {
 	return r, err
 }
 
-// recordUnwritten records the result of an entry that is no longer written in a resumed journal. A rejected
+// recordUnwritten records, in a resumed journal, the result of an entry that is no longer written. A rejected
 // entry stays planned for a retry. Without a journal, the result is kept for the run's own journal, unless
 // the user was shown that the object is skipped.
 func (x *Executor) recordUnwritten(t *Task, v *Verified) error {

@@ -196,8 +196,8 @@ func (e *UnwritableError) Error() string {
 		wording.Plural(e.Unwritable, "object"), e.Objects, e.Causes)
 }
 
-// confirm asks about the findings of the verification, and then about the whole run, of which counted objects
-// are already confirmed.
+// confirm asks about the findings of the verification, and then about the whole run; counted objects are
+// already confirmed.
 func (x *Executor) confirm(ctx context.Context, ready []*Task, counted int) ([]*Task, error) {
 	ready, err := x.confirmLosses(ctx, ready)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/write/request"
 )
 
-// Outcome is the outcome of a change.
+// Outcome is the result of writing a change.
 type Outcome string
 
 // The outcomes.

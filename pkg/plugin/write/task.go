@@ -102,7 +102,7 @@ func (t *Task) isMet(now *engine.Change) bool {
 	})
 }
 
-// mayUse reports whether a request for the listed object is of the same version, and is rejected if the
+// mayUse reports whether a request for the listed object has the same API version, and is rejected if the
 // object has changed since. A change of only the status sends no request to the object itself.
 func (t *Task) mayUse(u *unstructured.Unstructured) bool {
 	return u != nil && t.Key.Subresource == "" && t.Pending == nil &&
@@ -119,7 +119,7 @@ func (t *Task) isShownManaged() bool {
 
 // Evaluation evaluates the policies of a run.
 type Evaluation interface {
-	// Each evaluates every object of the run once, and emits each change.
+	// Each evaluates every object of the run once, and calls emit with each change.
 	Each(ctx context.Context, emit func(*engine.Change) error) (evaluation.Summary, error)
 	// Evaluate evaluates the current state of one object. Scoped includes the rules that match the object
 	// itself.
@@ -218,7 +218,7 @@ func FromPlan(p *plan.Plan, file string) *RecordedRun {
 	return r
 }
 
-// Keep leaves out objects outside a scope, and returns the others. Tasks compares its Labels.
+// Keep leaves out objects outside a scope, and returns the others. Tasks applies the scope's Labels.
 func (r *RecordedRun) Keep(scope *engine.Scope) (kept []engine.ObjectKey) {
 	named := *scope
 	named.Labels, r.labels, r.summary = nil, scope.Labels, nil
@@ -242,8 +242,8 @@ func (r *RecordedRun) drop(out func(*Task) bool) {
 	})
 }
 
-// LeaveOut leaves out objects that earlier runs wrote and did not undo, given journal.Undone, and returns the
-// ones that would have been written. Objects that the rules leave unchanged count as having their change.
+// LeaveOut leaves out objects whose writes were undone, as reported by journal.Undone, and returns the ones
+// that would be written. Other written objects have their change if the rules leave them unchanged.
 func (r *RecordedRun) LeaveOut(undone map[engine.ObjectKey]bool) (left []engine.ObjectKey) {
 	r.tasks = slices.DeleteFunc(r.tasks, func(t *Task) bool {
 		reverted, written := undone[t.Key.Named()]
@@ -351,7 +351,7 @@ func (r *RecordedRun) Each(rules []engine.RuleRef,
 	return counted, nil
 }
 
-// Tasks adds a task for each entry to the queue. The policies are evaluated again on the same objects: an
+// Tasks adds a task for each entry to the queue. It evaluates the policies on the same objects again: an
 // entry is written only if its change is still the same, and it lacks the values of Secrets.
 func (r *RecordedRun) Tasks(ctx context.Context, run Evaluation, q *Queue) error {
 	places := make(map[engine.ObjectKey]*Task, len(r.tasks))

@@ -36,7 +36,6 @@ type Verifier struct {
 // IsDryRun reports whether the run writes nothing.
 func (v *Verifier) IsDryRun() bool { return v.Writer.DryRun != DryRunNone }
 
-// writerOf returns the writer for a task.
 func (v *Verifier) writerOf(t *Task) *Writer {
 	w := *v.Writer
 	w.quiet = len(t.secrets()) > 0
@@ -72,10 +71,9 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 	return out, nil
 }
 
-// writeVerb is the verb of every write.
 const writeVerb = "patch"
 
-// what is "deployments.apps/scale", as in kubectl auth can-i.
+// what formats a need as kubectl auth can-i does: "deployments.apps/scale".
 func what(n permission.Need) string {
 	resource, subresource, _ := strings.Cut(n.Resource, "/")
 	text := schema.GroupResource{Group: n.Group, Resource: resource}.String()
@@ -92,8 +90,8 @@ func Forbidden(n permission.Need) *permission.ForbiddenError {
 }
 
 // MissingPermissions checks every resource in all namespaces, then in each, then each object, since a role
-// may name its objects; each step only after a no. The result is sorted by resource and namespace. The error
-// is a failed request.
+// may name its objects; a no leads to the next step. The result is sorted by resource and namespace. The
+// error is a failed request.
 func MissingPermissions(ctx context.Context, a engine.Authorizer, needs []permission.Need,
 	workers int,
 ) ([]permission.Need, error) {
@@ -142,7 +140,7 @@ func allowedOf(ctx context.Context, a engine.Authorizer, needs []permission.Need
 }
 
 // checkPermissions checks whether the user may write all objects, and shows missing permissions in a table.
-// If the check fails it only warns, and the dry runs report each object.
+// If the server cannot be asked, it only warns, and the dry runs report each object.
 func (v *Verifier) checkPermissions(ctx context.Context, tasks []*Task) error {
 	var needs []permission.Need
 	for _, t := range tasks {

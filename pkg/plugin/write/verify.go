@@ -168,7 +168,6 @@ func (t *verification) planRequest() (request.Request, error) {
 	return request.Plan(t.input)
 }
 
-// setRequest sets the request to send.
 func (t *verification) setRequest(r request.Request, err error) error {
 	if err != nil {
 		return &ObjectError{Key: t.key, Err: err}

@@ -225,7 +225,6 @@ type Server interface {
 	Types(ctx context.Context, gvk schema.GroupVersionKind, refresh bool) (managedfields.TypeConverter, error)
 }
 
-// endpointWrite writes to one endpoint of an object.
 type endpointWrite struct {
 	*Writer
 	now       *Verified // the change to send

@@ -18,7 +18,7 @@ const (
 	maxUsers      = 40
 )
 
-// step makes one change to the object or its surroundings, and reports whether it could.
+// step makes one change to a variant, and reports whether it could.
 type step func(*Variant) bool
 
 // after returns a changed copy of a variant, and whether the step applied.
@@ -58,7 +58,7 @@ func changeObject(beside int, do func(*unstructured.Unstructured) bool) step {
 	}
 }
 
-// around returns steps on the name, the user, the request, the namespace and its labels.
+// around returns changes of the name, the user, the request, the namespace and its labels.
 func (g *Generator) around(k *kind) [][]step {
 	names := g.variantNames()
 	if !k.namespaced {
@@ -118,7 +118,6 @@ func (g *Generator) variantNames() []string {
 	return out[:min(len(out), maxNames)]
 }
 
-// namespaces returns the namespaces named in policies.
 func (g *Generator) namespaces() []string {
 	out := slices.DeleteFunc(g.spelled("namespaces", "namespace", "excludedNamespaces",
 		"namespaceObject", "name"), func(name string) bool {

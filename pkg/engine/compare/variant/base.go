@@ -229,7 +229,6 @@ func (g *Generator) selected(base engine.Target) []Variant {
 	return out
 }
 
-// fit sets the name, the namespace and the labels of a selection.
 func fit(base engine.Target, s engine.Selection) engine.Target {
 	object := base.Object.DeepCopy()
 	if s.Name != "" {

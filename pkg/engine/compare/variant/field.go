@@ -87,7 +87,6 @@ func atomOf(t diff.Type) smd.Atom {
 	return atom
 }
 
-// entry returns the field of a map entry.
 func (f *field) entry(key string) *field {
 	return &field{path: append(slices.Clone(f.path), key), typ: f.typ.Field(key)}
 }
@@ -141,7 +140,6 @@ func (l *literals) fieldsOf(out []*field, t diff.Type, path []string, named bool
 	return out
 }
 
-// leads reports whether fields of this name are searched.
 func (l *literals) leads(path []string, name string) bool {
 	switch len(path) {
 	case 0:

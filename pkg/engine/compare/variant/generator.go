@@ -34,7 +34,7 @@ type Options struct {
 	Mapper meta.RESTMapper
 	Seed   uint64
 	Limit  int // of variants
-	// Named leaves out CREATE requests, so that every object has a name.
+	// Named reports that no request is a CREATE, so that every object has a name.
 	Named bool
 	// Asked evaluates the rules on a variant, and returns the objects that they target or read. It may be nil.
 	Asked func(context.Context, Variant) []engine.Selection

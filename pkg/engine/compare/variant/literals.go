@@ -31,7 +31,7 @@ const (
 	window   = 8       // tokens after a name whose values belong to it
 )
 
-// labels stands for all fields like labels.
+// labels stands for labels, annotations and similar fields.
 const labels = "labels"
 
 func newLiterals(policies []*unstructured.Unstructured) *literals {
@@ -47,7 +47,6 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // anchor matches the anchors of Kyverno's patterns.
 var anchor = regexp.MustCompile(`^[+=^<X]?\((.*)\)$`)
 
-// isLabels reports whether a field is like labels.
 func isLabels(name string) bool {
 	return slices.Contains([]string{labels, "annotations", "matchLabels", "nodeSelector"}, name)
 }

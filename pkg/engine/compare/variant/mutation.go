@@ -124,7 +124,6 @@ var samples = map[string]map[string]any{ //nolint:gochecknoglobals // an immutab
 	},
 }
 
-// minimalElement returns an element with only the required fields.
 func minimalElement(list []string, typ schema.Atom) any {
 	for _, name := range []string{strings.Join(list, "."), list[len(list)-1]} {
 		if sample, ok := samples[name]; ok {
@@ -161,7 +160,6 @@ func scalars(typ schema.Atom) []any {
 	return []any{"other"}
 }
 
-// fits reports whether a value is valid for a type.
 func fits(value any, typ schema.Atom) bool {
 	want := scalarOf(typ)
 	switch value.(type) {

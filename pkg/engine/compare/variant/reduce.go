@@ -63,7 +63,6 @@ func reduced(value any, way []string, still func() bool) bool {
 	return again
 }
 
-// identifies reports whether a path identifies an object.
 func identifies(way []string) bool {
 	switch way[0] {
 	case "apiVersion", "kind":

@@ -75,7 +75,7 @@ func (r registry) Image(_ context.Context, reference string) (engine.Image, erro
 	return out, nil
 }
 
-// near returns a value under a name in the policies, or another one.
+// near returns a value that policies have for a field, or another one.
 func (r registry) near(field string, other any, chance *rand.Rand) any {
 	values := append([]any{other}, r.literals.near[field]...)
 	return values[chance.IntN(len(values))]

@@ -379,7 +379,6 @@ func comparedWithBool(op string, left, right Expr) (same Expr, ok bool) {
 	return Not(left), true
 }
 
-// isBoolean reports whether an expression is always a boolean.
 func isBoolean(e Expr) bool {
 	switch e.op {
 	case chain, prefix, relation:

@@ -36,7 +36,6 @@ func (s *Scope) Conditions(raw any) (out []Condition) {
 	return nil
 }
 
-// allOf translates a list of conditions at a place.
 func (s *Scope) allOf(place string, list []any) []Condition {
 	out := make([]Condition, len(list))
 	for i, item := range list {

@@ -18,7 +18,6 @@ const (
 	PathSegment
 )
 
-// formOf is the form of a constant.
 func formOf(text string) Form {
 	switch {
 	case strings.ContainsAny(text, "\"'\\") || strings.ContainsFunc(text, unicode.IsControl):

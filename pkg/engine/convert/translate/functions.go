@@ -175,7 +175,6 @@ func method(name string) func(*callOf) Value {
 	})
 }
 
-// call translates a function call.
 func (s *Scope) call(ast gojmespath.ASTNode, on *Value) Value {
 	name, _ := ast.Value.(string)
 	construct := "the function " + name
@@ -244,7 +243,6 @@ func (c *callOf) formed(t Type) Type {
 	return t
 }
 
-// callOf is a call with translated arguments.
 type callOf struct {
 	*Scope
 	name string // for errors
@@ -288,7 +286,6 @@ func (c *callOf) constant(i int) string {
 	panic(unsupported(c.name, reasonDynamic, "its second argument has to be a constant"))
 }
 
-// integer is a constant integer argument.
 func (c *callOf) integer(i int, what string) int64 {
 	value, _ := c.args[i].Literal()
 	n, ok := value.(int64)

@@ -80,7 +80,6 @@ func join(c *callOf) Value {
 	return Expression(expr.Method(c.elements(1, isString).plain, "join", c.args[0].plain), Text)
 }
 
-// keys returns the sorted keys of a map.
 func keys(c *callOf) Value {
 	of := c.args[0]
 	k := c.fresh("keys")
@@ -440,7 +439,6 @@ func fraction(v Value) expr.Expr {
 	return expr.Call("double", v.plain)
 }
 
-// isWhole reports whether a number is always an integer.
 func isWhole(v Value) bool { return v.typ.whole || expr.KindOf(v.plain) == expr.Integer }
 
 // mayHaveFraction reports whether the value is a number that may not be an integer.
@@ -548,7 +546,6 @@ const (
 	threeHours   = `h.*h.*h`
 )
 
-// time is a time argument.
 func (c *callOf) time(i int) expr.Expr {
 	text := c.args[i].plain
 	if _, ok := expr.StringOf(text); !ok {

@@ -24,7 +24,7 @@ func (s *Scope) eval(ast gojmespath.ASTNode, on *Value) Value {
 	return v
 }
 
-// spend limits the size of all values: a value that is used twice is written twice, so that a short
+// spend limits the size of all values: a value that is used twice is printed twice, so that a short
 // expression can grow exponentially.
 func (s *Scope) spend(v Value) {
 	for _, e := range []expr.Expr{v.plain, v.has, v.opt, v.strict, v.lenient} {
@@ -499,7 +499,6 @@ func (s *Scope) multiSelect(ast gojmespath.ASTNode, on *Value) Value {
 
 func mayBeNull(v Value) bool { return v.has != nil }
 
-// typeOfAll is the element type of a list.
 func typeOfAll(members []Value) Type {
 	elem := Any
 	for i, member := range members {

@@ -107,9 +107,9 @@ func templateParts(re *regexp.Regexp, template string) []part {
 	return parts
 }
 
-// replaceStart replaces a match at the start of a string by a constant, optionally followed by the last
-// group, which has to be the rest of the match. This replaces the start of the string, up to the group, by
-// the constant.
+// replaceStart replaces a match at the start of a string with a constant, optionally followed by the last
+// group, which has to be the rest of the match. So the constant replaces the start of the string, up to the
+// group.
 func replaceStart(value Value, pattern string, with []part) (expr.Expr, bool) {
 	of := textOf(value)
 	tree, err := syntax.Parse(pattern, syntax.Perl)

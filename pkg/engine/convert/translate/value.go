@@ -245,7 +245,7 @@ func some(conditions ...expr.Expr) expr.Expr {
 	return joined
 }
 
-// implied is the condition that test implies condition.
+// implied means: if test holds, so does condition.
 func implied(test, condition expr.Expr) expr.Expr {
 	if condition == nil || expr.Same(test, condition) {
 		return nil
@@ -258,7 +258,6 @@ func (v Value) isNever() bool {
 	return ok && !value
 }
 
-// missing is a missing key.
 func missing() Value {
 	v := null()
 	v.strict = expr.Bool(false)
@@ -404,7 +403,6 @@ func asCondition(e expr.Expr) expr.Expr {
 	return expr.Equal(e, expr.Bool(true))
 }
 
-// choice is one of two values.
 func choice(test expr.Expr, then, otherwise Value) Value {
 	if always, ok := expr.BoolOf(test); ok {
 		if always {

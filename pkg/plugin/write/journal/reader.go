@@ -55,7 +55,7 @@ func (e *Entry) Wrote() bool {
 	return slices.ContainsFunc(e.Results, func(r Result) bool { return r.Written })
 }
 
-// Status is the progress of an entry.
+// Status is the progress of an entry in its run.
 type Status string
 
 // The statuses.
@@ -233,7 +233,6 @@ func checkFormat(text []byte) error {
 	return nil
 }
 
-// record adds a record.
 func (p *parser) record(r *record, err error) error {
 	if err != nil {
 		return err

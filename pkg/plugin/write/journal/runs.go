@@ -54,9 +54,9 @@ func (r *Run) Resumable() bool { return r.Undoes == "" && r.InDoubt+r.Left > 0 }
 // Undoable reports whether the run has writes that were not undone.
 func (r *Run) Undoable() bool { return r.Undoes == "" && r.Written > r.Undone }
 
-// Runs returns the runs, latest first, of other journals and of the journals in a directory, including its
-// subdirectories for fleet runs: those on the cluster of a context, or all if it is empty. Broken is called
-// for each unreadable journal; the error is an error of the directory.
+// Runs returns the runs recorded in a directory, including its subdirectories of fleet runs, and in other
+// journals, latest first: those on the cluster of a context, or all if it is empty. Broken is called for each
+// unreadable journal; the error is from reading the directory.
 func Runs(directory, context string, broken func(journal string, err error),
 	others ...string,
 ) ([]Run, error) {

@@ -47,7 +47,7 @@ type disk interface {
 // of concurrent requests loses nothing, and flushes are the largest cost of a journal.
 const gather = 4 * time.Millisecond
 
-// Error is the error of a journal that cannot be read, written or trusted.
+// Error reports a journal that cannot be read, written or trusted.
 type Error struct {
 	Path string
 	Line int // from 1, in a damaged journal; else 0
