@@ -36,7 +36,7 @@ func New() *Dialect { return &Dialect{} }
 // Name is "admissionpolicy".
 func (*Dialect) Name() string { return Name }
 
-// Accepts returns Policy for policies and Input for bindings. Only policies tell the kinds of parameters,
+// Accepts returns Policy for policies and Input for bindings. Only policies name the kinds of parameters,
 // which are read on demand.
 func (*Dialect) Accepts(gk schema.GroupKind) engine.Role {
 	switch gk {

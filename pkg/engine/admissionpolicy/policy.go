@@ -26,7 +26,7 @@ type policy struct {
 	asksNamespace bool                     // an expression uses namespaceObject
 }
 
-// maxConditions is an API server's limit of match conditions.
+// maxConditions is an API server's limit on match conditions.
 const maxConditions = 64
 
 // expressions are a policy's expressions.
@@ -69,7 +69,7 @@ func decodePolicy(r *policydecode.Report, d engine.Document) (*policy, expressio
 	return p, x
 }
 
-// identifier matches CEL's variable names.
+// identifier matches valid CEL variable names.
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 // compile compiles the expressions; an error goes to the report and leaves the policy broken.

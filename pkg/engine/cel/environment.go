@@ -51,8 +51,8 @@ type Options struct {
 	Extensions []cel.EnvOption
 }
 
-// Environment compiles the expressions of a language: with Kubernetes' own libraries of all versions, so that
-// everything stored on a server compiles, and the Options. It is safe for concurrent use.
+// Environment compiles the expressions of a language, with the Options and all versions of Kubernetes' own
+// libraries, so that everything stored on a server compiles. It is safe for concurrent use.
 type Environment struct {
 	plain   *cel.Env
 	patches *cel.Env // with the types of patches
@@ -234,7 +234,7 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	return x, nil
 }
 
-// declaredType returns the declared type of a variable with this type, as precisely as a declaration can
+// declaredType returns the type to declare for a variable of type t, as precisely as a declaration can
 // express it, because a literal may only hold elements of one type.
 func declaredType(t *cel.Type) *cel.Type {
 	switch t {

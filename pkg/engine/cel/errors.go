@@ -147,7 +147,7 @@ func picture(expression string, line, column int) string {
 // UnknownUser is the value of request.userInfo for an unknown user. has(request.userInfo.username) is true,
 // as for every user. An expression that reads a field fails.
 type UnknownUser struct {
-	ref.Val // an error: whatever is asked but fields fails
+	ref.Val // an error: all operations but field access fail
 	why     error
 }
 

@@ -141,7 +141,7 @@ func (m *mutator) types() []schema.GroupVersionKind {
 	for _, k := range m.criteria.Kinds {
 		combinations += len(orAny(k.APIGroups)) * len(orAny(k.Kinds))
 	}
-	if combinations*max(1, len(m.criteria.Namespaces)) > maxTypes { // matching is checked again anyway
+	if combinations*max(1, len(m.criteria.Namespaces)) > maxTypes { // the match is checked again anyway
 		return []schema.GroupVersionKind{{Group: "*", Kind: "*"}}
 	}
 	for _, k := range m.criteria.Kinds {

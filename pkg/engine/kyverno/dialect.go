@@ -120,7 +120,7 @@ func (r *rule) describe() engine.Description {
 	return d
 }
 
-// where describes how the rule narrows its selections.
+// where describes the conditions of the rule beyond its selections.
 func (r *rule) where() []string {
 	out := append(r.match.Where(r.policy.namespace), r.exclude.Unless()...)
 	if r.preconditions != nil {

@@ -129,7 +129,7 @@ func (p *policy) ruleNames() []string {
 		all = append(all, r.ref.Rule)
 	}
 	for _, name := range p.written {
-		if all = append(all, name); !compiled[name] { // Kyverno also derives other rules from them
+		if all = append(all, name); !compiled[name] { // Kyverno also derives rules of other types
 			all = append(all, autogenPrefix+name, autogenPrefix+"cronjob-"+name)
 		}
 	}

@@ -59,8 +59,8 @@ func decodeForEachEntry(n policydecode.Node, level int) *forEachEntry {
 	if out.notIdempotent = out.context.NotIdempotent(); out.notIdempotent == "" && out.list != nil {
 		out.notIdempotent = out.list.NotIdempotent()
 	}
-	// By default, patches run from the end: a strategic merge puts new elements first, so this keeps the order
-	// of the list.
+	// Without an order, a strategic merge runs from the end: it puts new elements first, so the list keeps its
+	// order.
 	out.descending = f.Has("patchStrategicMerge")
 	if f.Has("order") {
 		out.descending = f.At("order").OneOf("Ascending", "Descending") == "Descending"
@@ -107,7 +107,7 @@ func (m *mutation) loop(e *execution, s *variables.Scope, before map[string]any,
 			return patchResult{Object: before}, err
 		}
 		patched += n
-		// Only the next entry sees the new object. The trigger of a rule with targets stays.
+		// Only the next entry sees the new object. The trigger of a rule with targets stays unchanged.
 		if !diff.Shared(object, out.Object) && !e.onTarget {
 			if s == given {
 				s = s.Child()

@@ -32,7 +32,7 @@ const (
 )
 
 // LibraryOptions declares everything in MutatingPolicy expressions beyond Kubernetes' own. In namespaced
-// policies the functions of resource take no namespace: they read in Settings.Namespace.
+// policies the functions of resource take no namespace: they read in SessionSettings.Namespace.
 func LibraryOptions(namespaced bool) []celgo.EnvOption {
 	namespace := ""
 	if namespaced {

@@ -106,8 +106,8 @@ func (p *policy) decodeConstraints(f *policydecode.Fields) *cel.Constraints {
 	return c
 }
 
-// selectionsOf returns the constraints' selections in a namespace. A rule does not match other versions of
-// objects than it names; objects are read in these.
+// selectionsOf returns the constraints' selections in a namespace. A rule does not match other versions than
+// its own, but objects are selected in any, and read in its version.
 func selectionsOf(c *cel.Constraints, namespace string) []engine.Selection {
 	out := c.Selections(namespace)
 	for i := range out {

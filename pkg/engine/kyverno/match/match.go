@@ -84,7 +84,7 @@ func (m *Block) Match(c *Candidate) error {
 	for _, f := range m.filters {
 		by, err := f.failsMatch(c)
 		switch {
-		case err != nil && m.all && len(missed) > 0: // one is enough
+		case err != nil && m.all && len(missed) > 0: // one miss is enough
 		case err != nil:
 			return err
 		case by != allHold && c.Explain:
