@@ -225,7 +225,7 @@ func (f FieldChange) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fieldChangeJSON{PathString(f.Path), elements, fieldChange(f)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (f *FieldChange) UnmarshalJSON(text []byte) error {
 	var in fieldChangeJSON
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -387,7 +387,7 @@ type ImpactCode string
 const (
 	ImpactRollout       ImpactCode = "rollout"        // the Pods of a workload restart, now or later
 	ImpactManaged       ImpactCode = "managed"        // something else keeps the whole object as it is
-	ImpactTerminating   ImpactCode = "terminating"    // the object is being deleted, and is left alone
+	ImpactTerminating   ImpactCode = "terminating"    // the object is being deleted, and is not written
 	ImpactOwned         ImpactCode = "owned"          // another manager owns fields that change
 	ImpactCoOwned       ImpactCode = "co-owned"       // a list element whose owner could no longer remove it
 	ImpactAutoscaled    ImpactCode = "autoscaled"     // an autoscaler sets fields that change
@@ -432,7 +432,7 @@ func (p Paths) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (p *Paths) UnmarshalJSON(text []byte) error {
 	var in [][]string
 	if err := json.Unmarshal(text, &in); err != nil {

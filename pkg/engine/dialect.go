@@ -191,7 +191,7 @@ type Description struct {
 	Gap error
 }
 
-// Existing is what happens to objects that existed before the policy.
+// Existing is how a rule treats objects that existed before the policy.
 type Existing string
 
 // The ways in which rules treat existing objects.

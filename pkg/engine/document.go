@@ -65,7 +65,7 @@ type CompileError struct {
 	Policy string // "ClusterPolicy team-labels"
 	Rule   string // empty where the policy as a whole is meant
 	Field  string // path in the document, such as "spec.rules[1].mutate.patchesJson6902"
-	Err    error  // what is wrong and, where there is one, the way out
+	Err    error  // the problem and, if there is one, the remedy
 }
 
 // LintClass says what a finding about a policy that compiles means for a run.

@@ -18,7 +18,7 @@ type Ignored struct {
 	Why   string
 }
 
-// IgnoredBy returns what the IgnoreAnnotation of an object says.
+// IgnoredBy reads the IgnoreAnnotation of an object.
 func IgnoredBy(u *unstructured.Unstructured) Ignored {
 	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "annotations", IgnoreAnnotation)
 	text, _ := rules.(string)

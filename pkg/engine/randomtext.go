@@ -80,7 +80,7 @@ func (d *drawing) draw(re *syntax.Regexp) error {
 	if d.steps++; d.steps > maxSteps {
 		return &limit.Error{What: "steps of random()", Max: maxSteps}
 	}
-	times := 1 // that all below is drawn
+	times := 1 // draws of everything below
 	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine:
 		return nil

@@ -240,7 +240,7 @@ type Shard struct {
 	Of    int // the number of shards
 }
 
-// MaxShards is the maximum of Of: the limit of a Kubernetes Job with a limit of failures per index.
+// MaxShards is the maximum of Of: the most indexes of a Kubernetes Job with a backoff limit per index.
 const MaxShards = 100_000
 
 // UnmarshalText reads INDEX/COUNT.

@@ -302,7 +302,7 @@ func (k *KindFilter) Matches(u *unstructured.Unstructured) bool {
 	})
 }
 
-// Keys lists the objects that the user named; empty if there is no such restriction.
+// Keys lists the objects that the user named; empty if the user named none.
 func (k *KindFilter) Keys() []ObjectKey { return k.names }
 
 // Namespaces returns the possible namespaces of matching objects; none if unknown. It is meaningful only for

@@ -210,8 +210,8 @@ func (f RuleFilter) Keeps() func(names ...RuleRef) bool {
 // mostReasons bounds the reported reasons.
 const mostReasons = 3
 
-// Reasons collects why one rule did what it did on one object. A nil Reasons collects
-// none, for runs that do not keep reasons.
+// Reasons collects the reasons for the outcome of one rule on one object. A nil Reasons collects none, for
+// runs that do not keep reasons.
 type Reasons struct {
 	place    string // in front of each reason
 	gathered *gathered

@@ -166,7 +166,7 @@ func (k ObjectKey) typeName() string {
 	return strings.TrimPrefix(k.Group+"/"+k.Kind, "/")
 }
 
-// Operation is what the simulated admission request does to the object.
+// Operation is the operation of the simulated admission request.
 type Operation string
 
 // The operations a user may ask for. OperationAuto stands for UPDATE, with the differences of a CREATE in

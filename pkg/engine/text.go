@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The bounds of what messages show.
+// The bounds of messages.
 const (
 	mostNamed = 3
 	mostBytes = 80 // of one value

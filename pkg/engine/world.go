@@ -209,7 +209,7 @@ func Once[A any](ctx context.Context, w *World, question any, get func(*World) (
 type question string
 
 func askedFor(kind string, of any) question {
-	text, _ := json.Marshal(of) // it has strings, and what is made of some
+	text, _ := json.Marshal(of) // it has strings, and types made of strings
 	return question(kind + string(text))
 }
 
@@ -388,7 +388,7 @@ type ImageRegistry interface {
 	Image(ctx context.Context, reference string) (Image, error)
 }
 
-// Image is what a registry says about a reference.
+// Image is a registry's answer about a reference.
 type Image struct {
 	Registry, Repository string
 	Identifier           string // the tag or the digest

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// EditOp is what an Edit does: an operation of a JSON patch.
+// EditOp is the operation of an Edit, as in a JSON patch.
 type EditOp string
 
 // The operations.

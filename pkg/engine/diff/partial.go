@@ -85,7 +85,7 @@ func (p Partial) Answered(answer *unstructured.Unstructured) Partial {
 	return out
 }
 
-// Sharing returns the change with the equal states of another one: a run keeps both for each object that it
+// Sharing returns the change with equal states from another one: a run keeps both for each object that it
 // writes.
 func (p Partial) Sharing(other Partial) Partial {
 	if reflect.DeepEqual(p.Before, other.Before) {

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Subset returns from with only the wanted differences to to: neither the others, nor another spelling of an
+// Subset returns from with only the wanted differences of to: neither the others, nor another spelling of an
 // equivalent value, such as 1024Mi for 1Gi, or an empty list for none. Wanted and others together are the
 // result of Compare for the two objects; a difference in both is wanted. Neither object is modified; the
 // result refers to their values.
@@ -90,7 +90,7 @@ func (c content) orEmpty(other content) content {
 	return c
 }
 
-// make returns the content at the node's place in the result.
+// make returns the content of the node in the result.
 func (n *node) make(from, to content) content {
 	switch {
 	case !n.isWanted():
@@ -183,7 +183,7 @@ func arranged(slots []slot, base, other func(slot) int) []slot {
 	byOther := func(a, b slot) int { return cmp.Compare(other(a), other(b)) }
 	slices.SortFunc(alien, byOther)
 	inOther := slices.SortedFunc(slices.Values(slots), byOther)
-	followers, last := map[int][]slot{}, -1 // by the place of what they follow in the order of the list
+	followers, last := map[int][]slot{}, -1 // by the index of their predecessor in the list
 	for _, s := range alien {
 		for len(inOther) > 0 && other(inOther[0]) < other(s) {
 			if other(inOther[0]) >= 0 {

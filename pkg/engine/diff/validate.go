@@ -63,7 +63,7 @@ func (p *Partial) shows(f *engine.FieldChange) bool {
 	n := slices.IndexFunc(at, func(e fieldpath.PathElement) bool { return e.Index != nil })
 	switch {
 	case n >= 0:
-		at = at[:n] // the place of an element in one state is that of another in the other
+		at = at[:n] // an index may be of different elements in the two states
 	case f.Kind == engine.Moved:
 		at = at[:len(at)-1]
 	}

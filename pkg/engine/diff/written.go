@@ -34,7 +34,7 @@ func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 		d, known := decoded[name]
 		w, has := written[name]
 		switch {
-		case !known: // what was written beside it is dropped, but there
+		case !known: // written content that a server drops stays in it
 			out[name] = writtenValue(w, map[string]any{}, v, t.Field(name))
 		case !Same(d, v):
 			out[name] = writtenValue(w, d, v, t.Field(name))

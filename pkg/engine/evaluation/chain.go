@@ -34,14 +34,14 @@ type chains struct {
 	source   engine.Source
 	programs []propagation
 	rules    []*triggeredRule         // in turn
-	wants    []engine.Selection       // what triggers them, without labels
-	own      []engine.Selection       // what the rules may change that match it
+	wants    []engine.Selection       // their triggers, without labels
+	own      []engine.Selection       // objects that rules matching them may change
 	possible bool                     // targets may be triggers
 	places   map[engine.ObjectKey]int // of triggers, where targets may be triggers
 	first    map[int][]*orderedEffect // of the first pass, by the places of their triggers
 	fed      map[engine.ObjectKey]*fed
-	read     map[engine.Selection]bool // subjects among which triggers were looked for
-	news     []*orderedEffect          // of a round: new, or gone, but for those only on their own trigger
+	read     map[engine.Selection]bool // subjects already searched for triggers
+	news     []*orderedEffect          // of a round: new or removed, except effects only on their own trigger
 	answer   answer                    // the last one
 }
 
@@ -49,7 +49,7 @@ type chains struct {
 type triggeredRule struct {
 	turn
 	ref     engine.RuleRef
-	wants   []engine.Selection // what triggers it, or a superset
+	wants   []engine.Selection // its triggers, or a superset
 	targets []engine.Selection
 }
 
@@ -65,12 +65,12 @@ type fed struct {
 	key      engine.ObjectKey
 	target   engine.Target
 	place    int              // of the trigger in the run
-	matching []*triggeredRule // what it may trigger, in turn
+	matching []*triggeredRule // rules that it may trigger, in turn
 	effects  map[turn][]*orderedEffect
 	asked    map[turn]*unstructured.Unstructured // the state for which each rule was asked for its effects
 	final    *unstructured.Unstructured
 	kept     map[turn]bool // rules that are not asked again, since they would go on changing their own trigger
-	visits   int           // beyond maxVisits, it is left alone
+	visits   int           // beyond maxVisits, it is not visited
 }
 
 func (f *fed) settled() bool {
@@ -295,7 +295,7 @@ func (c *chains) walk(ctx context.Context, f *fed, before func(*triggeredRule, s
 	return p, p.settle(c.effects.actingOn(f.key, f.target.Object), true)
 }
 
-// ask asks the program of a rule what a state of a trigger triggers.
+// ask asks a rule's program for the effects of a trigger in a state.
 func (c *chains) ask(ctx context.Context, f *fed, r *triggeredRule, s state) (answer, error) {
 	f.asked[r.turn] = s.target.Object
 	if c.answer.program == r.program && c.answer.state == s.target.Object {
@@ -364,7 +364,7 @@ func (c *chains) fedBy(ctx context.Context, effects []*orderedEffect) ([]*fed, e
 	var acting effectIndex
 	for _, f := range effects {
 		one := *f
-		one.gone = false // what no longer acts on a trigger changes it as well
+		one.gone = false // a removed effect changes its trigger as well
 		acting.add(&one)
 	}
 	see := func(_ context.Context, t engine.Target) (*fed, error) {

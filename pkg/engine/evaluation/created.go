@@ -83,7 +83,7 @@ func (e *Evaluation) acting(key engine.ObjectKey, u *unstructured.Unstructured) 
 }
 
 // differently reduces the Created of a change to its differences from the update, where it runs a rule that
-// the update holds back: another value by a rule of both is no news of an existing object. The reasons why a
+// the update holds back: another value by a rule of both does not count. The reasons why a
 // creation does not run a rule either are added to the change itself.
 func (e *Evaluation) differently(c *engine.Change) {
 	created := c.Created
@@ -102,7 +102,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 		}
 	}
 	var kept []int // steps
-	only := false  // one of them is of a rule that the update holds back
+	only := false  // a step is of a rule that the update holds back
 	for i := range created.Steps {
 		s := &created.Steps[i]
 		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule == s.Rule })

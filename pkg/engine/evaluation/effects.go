@@ -20,7 +20,7 @@ type propagation struct {
 	engine.Propagator
 	program      int
 	rules        map[engine.RuleRef]int
-	subresources []string                              // those of which an update triggers a rule
+	subresources []string                              // whose updates trigger a rule
 	requested    map[engine.RuleRef][]engine.Selection // of the rules that only such updates trigger
 }
 
@@ -61,7 +61,7 @@ type orderedEffect struct {
 	engine.Effect
 	turn
 	trigger int
-	by      []engine.RuleRef // that made the trigger what it is for the rule
+	by      []engine.RuleRef // that changed the trigger, as the rule sees it
 	repeats bool             // the rule would go on changing its own trigger
 	gone    bool             // the rule does something else
 	created bool             // the trigger is created

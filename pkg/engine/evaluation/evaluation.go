@@ -61,7 +61,7 @@ type Evaluation struct {
 	asking     map[engine.RuleRef][]engine.Selection // the matches of rules that ask for the operation
 	effects    effectIndex
 	triggers   map[engine.ObjectKey]*triggered // the reports of triggers, by identity
-	own        []engine.RuleRef                // the rules that change what they match
+	own        []engine.RuleRef                // the rules that change their matches
 	others     []engine.RuleRef                // the rules that change others
 	chains     *chains
 	reaches    *reaches

@@ -24,7 +24,7 @@ type reaches struct {
 type reach struct {
 	rule     engine.RuleRef
 	place    int                // among the others
-	wants    []engine.Selection // what triggers it, or a superset
+	wants    []engine.Selection // its triggers, or a superset
 	triggers int                // the objects that triggered it
 	near     int                // other objects that could
 	nearest  *engine.Step       // of the nearest of them

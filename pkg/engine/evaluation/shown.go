@@ -19,7 +19,7 @@ import (
 type pass struct {
 	*Evaluation
 	ctx        context.Context // a pass does not outlive its call
-	world      *engine.World   // a view of that of the run
+	world      *engine.World   // a view of the run's
 	rec        *recorder
 	target     engine.Target    // the object as it is now
 	unselected []*orderedEffect // the object had other labels
@@ -83,7 +83,7 @@ func (p *pass) state() state {
 func (p *pass) run(rule engine.RuleRef, evaluate evaluator) error {
 	world := p.world.Watched()
 	if p.target.HoldsSecrets() {
-		world.NoteSecret() // what it asks for may depend on it
+		world.NoteSecret() // its questions may depend on it
 	}
 	from := len(p.rec.steps)
 	after, err := guarded(rule, p.target, p.rec, func() (*unstructured.Unstructured, error) {
@@ -135,8 +135,8 @@ func Conceal(c *engine.Change) {
 	}
 }
 
-// show sets the Shown of a change, given the states without hidden values. It is the change itself where
-// nothing is hidden and no step is confidential.
+// show sets the Shown of a change, given hide for its states. It stays nil if nothing is hidden and no step
+// is confidential.
 func show(c *engine.Change, confidential bool,
 	hide func(*unstructured.Unstructured) *unstructured.Unstructured,
 ) {
@@ -152,7 +152,7 @@ func show(c *engine.Change, confidential bool,
 		s := shownStep(c.Steps[i], viewOf(c.Before, out.Before), viewOf(c.After, out.After))
 		if s.Err != nil && s.Outcome != engine.NotMatched && !s.Ignored() &&
 			(engine.IsSecret(c.Before) || engine.IsSecret(c.After)) {
-			s.Err = hiddenErr(s.Err) // it may quote what the Secret holds
+			s.Err = hiddenErr(s.Err) // it may quote the Secret
 		}
 		out.Steps = append(out.Steps, s)
 	}
@@ -201,7 +201,7 @@ func shownStep(s engine.Step, was, is *view) engine.Step {
 	return s
 }
 
-// hiddenErr is the shown part of an error: nothing, except that the user may not ask for permissions.
+// hiddenErr hides an error, unless it says that the user may not ask for permissions.
 func hiddenErr(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsForbidden(err) {
 		if of := status.Status().Details; of != nil && strings.HasSuffix(of.Kind, "subjectaccessreviews") {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// Summary counts what a run did.
+// Summary counts the results of a run.
 type Summary struct {
 	Objects    int `json:"objects"`           // evaluated objects, existing or to be created
 	Changed    int `json:"changed"`           // objects that would differ

@@ -56,7 +56,7 @@ type watch struct {
 type object struct {
 	name  fmt.Stringer
 	began time.Time
-	rule  atomic.Pointer[Clock] // the one that is evaluated on it
+	rule  atomic.Pointer[Clock] // the rule evaluated on it
 }
 
 func (o *object) String() string {
@@ -109,7 +109,7 @@ func (w *watch) longest() string {
 	for o := range w.busy {
 		rule, since := o.rule.Load(), o.began
 		if rule != nil {
-			since = rule.began.Add(-time.Hour) // before what is read
+			since = rule.began.Add(-time.Hour) // a rule comes before reads
 		}
 		if first == nil || since.Before(began) {
 			first, began = o, since

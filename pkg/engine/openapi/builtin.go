@@ -22,7 +22,7 @@ import (
 var kubernetes embed.FS
 
 // builtin caches the schemas read so far.
-var builtin = struct { //nolint:gochecknoglobals // what is embedded, once it is read
+var builtin = struct { //nolint:gochecknoglobals // a cache of embedded files
 	mu        sync.Mutex
 	documents map[schema.GroupVersionKind]*Document
 	packages  map[string]map[string]json.RawMessage

@@ -108,16 +108,16 @@ func claimTemplates(in fields) fields {
 	return nil
 }
 
-// scaling completes the rules of both directions, which the defaults lack.
+// scaling completes the given rules of both directions; missing ones are among the defaults.
 func scaling(in fields) fields {
 	out := fields{}
 	for name, rules := range defaults["autoscaling/v2.HorizontalPodAutoscalerBehavior"] {
-		out[name] = with(rules.(fields), fieldsOf(in, name)) // the table is that of this package
+		out[name] = with(rules.(fields), fieldsOf(in, name)) // the table is this package's
 	}
 	return out
 }
 
-// labelsOfTemplate gives an object without labels those of its template.
+// labelsOfTemplate gives an object without labels its template's labels.
 func labelsOfTemplate(in fields) fields {
 	labels := fieldsOf(fieldsOf(fieldsOf(fieldsOf(in, "spec"), "template"), "metadata"), "labels")
 	if len(labels) == 0 || len(fieldsOf(fieldsOf(in, "metadata"), "labels")) > 0 {
@@ -153,7 +153,7 @@ func job(object fields) fields {
 	return with(fields{"spec": with(out, in)}, labelsOfTemplate(object))
 }
 
-// pullPolicy is the policy of images without a tag, or with the tag latest.
+// pullPolicy sets a missing pull policy: Always for an image with the tag latest or none, else IfNotPresent.
 func pullPolicy(image, policy string) func(fields) fields {
 	return func(in fields) fields {
 		if in[policy] != nil {

@@ -66,7 +66,7 @@ func newDocument(components map[string]*spec.Schema) (*Document, error) {
 	return d, nil
 }
 
-// nonNull returns a schema that allows no null.
+// nonNull returns a schema with its nullable parts left open.
 func nonNull(s *spec.Schema) *spec.Schema {
 	if s == nil {
 		return nil

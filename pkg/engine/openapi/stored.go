@@ -36,7 +36,7 @@ type Type struct {
 	zero     any // of a scalar; nil for others
 	prunes   bool
 	defaults map[string]any
-	computed func(map[string]any) map[string]any // depends on others; nil for a dropped field
+	computed func(map[string]any) map[string]any // fields that others decide; nil drops one
 }
 
 type field struct {
@@ -77,7 +77,7 @@ func typeOfValue(of reflect.Type) *Type {
 		return known
 	}
 	t := &Type{}
-	types[of] = t // before what is below, which may refer to it
+	types[of] = t // before its fields, which may refer to it
 	switch reflect.Zero(of).Interface().(type) {
 	case resource.Quantity:
 		t.scalar = Quantity

@@ -81,7 +81,7 @@ func (n Node) Lint(format string, args ...any) {
 	n.Report.warn(n.Error(fmt.Errorf(format, args...)))
 }
 
-// Finding reports something of a class, which says what it means for a run.
+// Finding reports a finding of a class, which decides its effect on a run.
 func (n Node) Finding(c engine.LintClass, format string, args ...any) {
 	n.Report.warn(n.Error(&engine.LintError{Class: c, Text: fmt.Sprintf(format, args...)}))
 }
@@ -367,7 +367,7 @@ func PointerSlip(pointer string) string {
 	return fmt.Sprintf("%s goes on below a text; a / in a key is written ~1: %s", pointer, found[1]+strings.ReplaceAll(found[2], "/", "~1"))
 }
 
-// PointerNames returns the names in a JSON pointer, with items of lists in brackets.
+// PointerNames returns the names in a JSON pointer, with list items in brackets.
 func PointerNames(pointer string) (names []string) {
 	for token := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
 		if _, err := strconv.Atoi(token); err == nil || token == "-" || strings.Contains(token, "{{elementIndex") {
@@ -387,7 +387,7 @@ func fieldName(name string) string {
 	return name
 }
 
-// JoinNames returns the path of several names, with items of lists in brackets.
+// JoinNames joins names to a path, with list items in brackets.
 func JoinNames(names []string) string {
 	var out strings.Builder
 	for _, name := range names {

@@ -156,7 +156,7 @@ func (w workload) copied(path ...string) object {
 	return out
 }
 
-// pod returns the Pod of GetPodFromTemplate, in the namespace of the workload, with the default account if it
+// pod returns the Pod of GetPodFromTemplate in the namespace of the workload, with the default account if it
 // names none.
 func pod(w workload) object {
 	template := w.copied("spec", "template")
