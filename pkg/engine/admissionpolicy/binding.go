@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// binding is a MutatingAdmissionPolicyBinding.
 type binding struct {
 	policydecode.Node // of the document
 	name, policy      string
@@ -78,7 +77,6 @@ type unit struct {
 	binding *binding // nil if the policy is evaluated as if it were bound
 }
 
-// rule names the policy and its binding.
 func (u *unit) rule() engine.RuleRef {
 	ref := u.Ref
 	if ref.Via = assumed; u.binding != nil {
@@ -143,7 +141,6 @@ func (p *policy) lintParams(b *binding) {
 	}
 }
 
-// param is a parameter of a binding.
 type param struct {
 	name    string // "shop/limits"
 	content map[string]any
@@ -207,7 +204,6 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 	return "", errors.New("an object without a namespace needs a paramRef.namespace")
 }
 
-// parameterError is the error of a binding with unavailable parameters.
 func parameterError(err error) error { return fmt.Errorf("parameters of the binding: %w", err) }
 
 // readParams reads a binding's parameters, sorted by name.

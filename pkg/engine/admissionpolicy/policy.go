@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// policy is a MutatingAdmissionPolicy.
 type policy struct {
 	policydecode.Node // of the document
 	cel.Policy
@@ -29,7 +28,6 @@ type policy struct {
 // maxConditions is an API server's limit on match conditions.
 const maxConditions = 64
 
-// expressions are a policy's expressions.
 type expressions struct{ variables, conditions, mutations []cel.Source }
 
 // decodePolicy reads a policy. Errors go to the report.
@@ -175,7 +173,6 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 	return fmt.Errorf("%w: %s", errUndecodable, strings.Join(added, ", "))
 }
 
-// unknownFields returns the fields that a schema does not have.
 func unknownFields(v engine.FieldValidator, object map[string]any) []string {
 	var out []string
 	for _, f := range v.Validate(nil, object) {

@@ -95,7 +95,6 @@ func compileError(expression string, issues *cel.Issues) error {
 	return errors.Join(problems...)
 }
 
-// asWhole returns a problem with a whole expression.
 func asWhole(expression, problem string) error {
 	return errors.New("expression " + problem + "\n" + picture(expression, 1, 0))
 }
@@ -161,7 +160,6 @@ func NewUnknownUser(why error) UnknownUser {
 	return UnknownUser{types.WrapErr(&unknownUserError{why: why}), why}
 }
 
-// unknownUserError is the error of an expression that reads an unknown user.
 type unknownUserError struct {
 	field any // of the user; may be nil
 	why   error

@@ -152,7 +152,6 @@ func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
 	return nil
 }
 
-// failed returns the error of an expression without a value.
 func (e *Evaluation) failed(x *Expression, err error) error {
 	var stopped *LimitError
 	if errors.As(err, &stopped) { // from a variable

@@ -49,7 +49,6 @@ func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	return out
 }
 
-// mostFound bounds the values of one expression.
 const mostFound = 4
 
 // finder finds the parts that make an expression false.
@@ -106,7 +105,6 @@ func (f *finder) operands(x ast.Expr) {
 	}
 }
 
-// operand adds the value of a non-literal operand.
 func (f *finder) operand(x ast.Expr) {
 	if x == nil || x.Kind() == ast.LiteralKind || x.Kind() == ast.ListKind || x.Kind() == ast.MapKind {
 		return
@@ -146,7 +144,6 @@ func (f *finder) sourceOf(x ast.Expr) string {
 	return shorten(text)
 }
 
-// isHas reports whether an expression is has(a.b).
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
 // fieldOf returns the a.b of has(a.b).

@@ -131,7 +131,6 @@ func (m *mutator) decodePath() {
 // metadataKey matches a label or annotation key that lacks quotes, or is in brackets.
 var metadataKey = regexp.MustCompile(`^(.*metadata\.(?:labels|annotations))(?:\.([^."']+[./][^"']+)|\[["']?([^"'\]]+)["']?\])$`)
 
-// quotesHint suggests the intended location.
 func quotesHint(text string) string {
 	switch found := metadataKey.FindStringSubmatch(text); {
 	case found != nil:
@@ -159,7 +158,6 @@ func (m *mutator) badLocation(text string, err error) error {
 	return fmt.Errorf("invalid location format `%s` for %s %s: %w", text, m.kind, m.name, err)
 }
 
-// isMetadata reports whether a path names a label or an annotation.
 func isMetadata(p location) bool {
 	const nodes = 3
 	if len(p) != nodes || p[0] != fieldNode("metadata") {

@@ -35,7 +35,6 @@ type schemaClaim struct {
 	MustTerminate bool
 }
 
-// binding is a kind with an operation.
 type binding struct {
 	schema.GroupVersionKind
 	Operation engine.Operation
@@ -87,7 +86,6 @@ func findConflicts(claims []schemaClaim) map[string]*conflictError {
 // tree has the claims about one kind, by place.
 type tree struct{ places map[string]*place }
 
-// place has the claims about one place.
 type place struct {
 	types     map[nodeType]ids // its claimed types
 	keys      map[string]ids   // its claimed list keys
@@ -181,7 +179,6 @@ func sides[K cmp.Ordered](claims map[K]ids, format string) (said string, parties
 
 func listIDs(set ids) string { return few(slices.Sorted(maps.Values(set)), " and ") }
 
-// mostParties bounds the mutators in a message.
 const mostParties = 20
 
 func few(list []string, separator string) string {

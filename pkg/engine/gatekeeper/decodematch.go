@@ -105,7 +105,6 @@ func (g glob) matchesGenerated(prefix string) bool {
 	return prefix != "" && openEnd && g.matches(prefix)
 }
 
-// anyGlob reports whether one of the patterns matches.
 func anyGlob(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p).matches(name) })
 }

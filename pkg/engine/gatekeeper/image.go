@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// imageReference is an image reference in AssignImage's parts.
 type imageReference struct {
 	Domain string // "registry.example.com:5000"; may be empty
 	Path   string // "library/nginx"

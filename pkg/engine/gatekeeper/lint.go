@@ -20,7 +20,6 @@ func lintGenerated(mutators []*mutator) {
 	}
 }
 
-// lintApplyTo warns of entries that cannot match any type.
 func lintApplyTo(f *policydecode.Fields, a applyTo) {
 	for _, part := range []struct {
 		name string
@@ -57,7 +56,6 @@ func groupOf(kind string) string {
 	return ""
 }
 
-// lint warns of probable mistakes in one mutator.
 func (m *mutator) lint() {
 	c := &m.criteria
 	filters := len(c.Namespaces) > 0 || c.NamespaceLabels != nil

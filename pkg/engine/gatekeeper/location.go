@@ -16,7 +16,6 @@ type node interface {
 	isNode()
 }
 
-// fieldNode is a field of an object.
 type fieldNode string
 
 // listNode is an element of the preceding field's list: the one whose Key is Value, or every element.
@@ -58,7 +57,6 @@ func (p location) String() string {
 	return b.String()
 }
 
-// hasPrefix reports whether the location begins with another one.
 func (p location) hasPrefix(prefix location) bool {
 	return len(prefix) <= len(p) && slices.Equal(p[:len(prefix)], prefix)
 }

@@ -79,7 +79,6 @@ type candidate struct {
 // generated reports whether an ExpansionTemplate made the object.
 func (c *candidate) generated() bool { return c.Key.Of.Template != "" }
 
-// from reports whether the object has the wanted source.
 func (m *criteria) from(c *candidate) bool {
 	switch m.Source {
 	case sourceGenerated:

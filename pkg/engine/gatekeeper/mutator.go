@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// mutator is a compiled mutator of any kind and version.
 type mutator struct {
 	id         string // in Gatekeeper's notation: "Assign.mutations.gatekeeper.sh /demo"
 	kind, name string
@@ -55,7 +54,6 @@ func (m *mutator) claim() schemaClaim {
 	return c
 }
 
-// typesOf returns all types of an applyTo entry.
 func typesOf(a *applyTo) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, group := range a.Groups {
@@ -68,7 +66,6 @@ func typesOf(a *applyTo) []schema.GroupVersionKind {
 	return out
 }
 
-// decodeApplyTo reads the types to which a mutator applies.
 func (m *mutator) decodeApplyTo(n policydecode.Node) []applyTo {
 	items := n.List()
 	if len(items) == 0 {

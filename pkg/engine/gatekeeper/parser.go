@@ -68,14 +68,12 @@ type parser struct {
 
 func (p *parser) advance() { p.current = p.next() }
 
-// take returns the current token and advances.
 func (p *parser) take() token {
 	t := p.current
 	p.advance()
 	return t
 }
 
-// list reads "[key: value]".
 func (p *parser) list() (listNode, error) {
 	p.advance()
 	if p.current.kind != tokenIdent {

@@ -18,7 +18,6 @@ const (
 	never        existence = ""
 )
 
-// pathTest is one test as written.
 type pathTest struct {
 	SubPath   location
 	Condition existence
@@ -87,7 +86,6 @@ func refusedForOrder(tests []pathTest) bool {
 	return false
 }
 
-// pathTestError is the unmet path test of a mutator.
 type pathTestError struct {
 	SubPath   location
 	Condition existence

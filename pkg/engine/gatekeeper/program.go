@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// program is the whole set of mutators.
 type program struct {
 	engine.Descriptions
 	mutators []*mutator // by kind, then by name

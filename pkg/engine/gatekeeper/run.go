@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// run is the evaluation of one object.
 type run struct {
 	program   *program
 	clock     *limit.Clock // of all mutators on the object
@@ -30,7 +29,6 @@ type run struct {
 	schema    func() engine.Schema
 }
 
-// history is a mutator's record during the run.
 type history struct {
 	unmet   *criterion // in the last round; nil if it matched
 	matched bool       // in any round
@@ -109,7 +107,6 @@ func (r *run) step(i int) bool {
 	return true
 }
 
-// attempt matches a mutator with an object and applies it.
 func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (walked, error) {
 	m := r.program.mutators[i]
 	r.at.Store(int64(i))
@@ -155,7 +152,6 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (wal
 	return out, nil
 }
 
-// abandon reverts all changes.
 func (r *run) abandon() { r.object = r.target.Object }
 
 // settle assigns each mutator the object to report for its step. A mutator that changed the object in several
@@ -284,7 +280,6 @@ func (r *run) misspelt(list location) error {
 	return nil
 }
 
-// reason returns why a mutator did not match in the last round.
 func (r *run) reason(i int) error {
 	h := &r.history[i]
 	if h.unmet == nil { // an earlier mutator failed first

@@ -32,7 +32,6 @@ type token struct {
 // String returns a token as in Gatekeeper's errors.
 func (t token) String() string { return fmt.Sprintf("%s: %q", t.kind, t.text) }
 
-// scanner splits a string into tokens.
 type scanner struct {
 	text string
 	pos  int

@@ -22,7 +22,6 @@ type assignment struct {
 	Warn string
 }
 
-// walked is the result of a walk.
 type walked struct {
 	// Object is the given object if nothing changed, else a new one that shares all unchanged parts with it.
 	Object  map[string]any
@@ -158,7 +157,6 @@ func (w *walker) attached(depth int, did effect) {
 	}
 }
 
-// set ends the path at a field.
 func (w *walker) set(object map[string]any, name string, depth int) (any, effect, error) {
 	current, exists := object[name]
 	if !w.allowed(depth, current, exists) {

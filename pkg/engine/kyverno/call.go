@@ -70,7 +70,6 @@ func (c *call) ask(prefix string) engine.Ask {
 	return engine.Ask{Of: engine.AskAPI, What: what, Method: c.method, Path: outline.String()}
 }
 
-// render resolves the variables.
 func (c *call) render(s *variables.Scope) (r engine.RemoteRequest, err error) {
 	r.Method = c.method
 	if r.URL, err = c.target.render(s); err != nil {
@@ -253,7 +252,6 @@ func decodeDataPath(n policydecode.Node) (p dataPath) {
 	return p
 }
 
-// expression returns the path with its variables resolved.
 func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	rendered, err := p.template.Render(s)
 	if err != nil {
@@ -266,7 +264,6 @@ func (p dataPath) expression(s *variables.Scope) (*jmespath.Expression, error) {
 	return jmespath.CompileRendered(path)
 }
 
-// pick applies the path to data.
 func (p dataPath) pick(s *variables.Scope, data any) (any, error) {
 	if p.template == nil {
 		return data, nil

@@ -115,7 +115,6 @@ func (x *exceptedRules) lintRules(policies []*policy) {
 	}
 }
 
-// namesPolicy reports whether the exception names the policy.
 func (x *exceptedRules) namesPolicy(policy string) bool {
 	return selector.MatchWildcard(stringOrEmpty(x.policy.Value), policy)
 }

@@ -233,7 +233,6 @@ func (f *forEachEntry) element(e *execution, s *variables.Scope, object map[stri
 	return f.mutation.mutate(e, s, object, why)
 }
 
-// atElement adds the index of the failing element to an error.
 func atElement(err error, index int) error {
 	var failed *RuleError
 	if !errors.As(err, &failed) {

@@ -106,7 +106,6 @@ func decodeGlobalReference(f *policydecode.Fields) *entry {
 	return &entry{load: load, asks: asks, notIdempotent: path.notIdempotent}
 }
 
-// globalData returns the data of an entry, or one projection of it.
 func (from *Sources) globalData(s *variables.Scope, name, part string) (any, error) {
 	in := s.Interpreter()
 	if value, given, err := from.Values.Entry(in, name, part); given {

@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// inputs are the documents that policies read.
 type inputs struct {
 	exceptions []*exception
 	globals    Globals
@@ -32,7 +31,6 @@ func (in *inputs) listsOf(s engine.Schema, gvk schema.GroupVersionKind) *patchin
 	return l
 }
 
-// add reads a document of an input kind.
 func (in *inputs) add(r *policydecode.Report, d engine.Document) {
 	root := policydecode.Node{Report: r, Value: d.Object().Object}
 	switch d.Key.Kind {

@@ -195,7 +195,6 @@ func (t *texts) lintText(n policydecode.Node, text string, merged bool) {
 	}
 }
 
-// shortened cuts long strings for messages.
 func shortened(text string) string {
 	return engine.Shorten(strings.Join(strings.Fields(text), " "), 60)
 }
@@ -239,7 +238,6 @@ func (t *texts) variable(n policydecode.Node, text string, roots []string) {
 	}
 }
 
-// meant returns the probably intended name.
 func (t *texts) meant(name string) string {
 	if slices.Contains([]string{"null", "true", "false"}, name) {
 		return fmt.Sprintf(", so it is the name of a field: the literal stands in backticks, `%s`", name)
@@ -275,7 +273,6 @@ func beginsWithOne(text string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(text, name) })
 }
 
-// refused reports whether Kyverno refuses a policy with this variable.
 func (t *texts) refused(text string) bool {
 	text = strings.ReplaceAll(text, `"`, "")
 	return !alwaysKnown.MatchString(text) &&

@@ -135,7 +135,6 @@ type patchResult struct {
 	NotIdempotent string
 }
 
-// then adds the result of a following patch.
 func (r *patchResult) then(next patchResult) {
 	r.Object = next.Object
 	r.Warnings = append(r.Warnings, next.Warnings...)

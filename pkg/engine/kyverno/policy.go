@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// policy is a compiled ClusterPolicy, or a Policy.
 type policy struct {
 	name      string
 	namespace string // of a Policy, which sees and changes only objects in it

@@ -164,7 +164,6 @@ func (c *checked) oddLabels() bool {
 		(spec == nil || odd(mapping(mapping(spec)["template"])["metadata"]))
 }
 
-// clusterScoped reports whether a kind in a rule is cluster-scoped.
 func (c *checked) clusterScoped(kind any) bool {
 	k, err := selector.ParseKind(stringOrEmpty(kind))
 	name := engine.KindName{
@@ -175,7 +174,6 @@ func (c *checked) clusterScoped(kind any) bool {
 		errors.Is(c.checkKind(name), engine.ErrClusterScoped)
 }
 
-// check reports Kyverno's refusals of a part of a policy.
 func (c *checked) check(n policydecode.Node, checks []check) {
 	seen, in := c.see(mapping(n.Value)), jmespath.New(time.Time{}, 0, nil)
 	for _, k := range checks {

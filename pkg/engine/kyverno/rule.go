@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// rule is one compiled mutate rule.
 type rule struct {
 	ref           engine.RuleRef
 	written       string // the name in the policy, without the prefix of a derived rule
@@ -33,7 +32,6 @@ type rule struct {
 	footprint     footprint // of the mutation
 }
 
-// ruleCompiler compiles the rules of one policy.
 type ruleCompiler struct {
 	policy *policy
 	ref    engine.RuleRef
@@ -132,7 +130,6 @@ func (c *ruleCompiler) compile(f *policydecode.Fields) *rule {
 	return r
 }
 
-// doneRule reports unknown fields of a rule.
 func doneRule(f *policydecode.Fields) {
 	f.Elsewhere("below mutate, so indent it", "patchStrategicMerge", "patchesJson6902", "foreach", "targets")
 	f.Accept("name", "match", "exclude", "context", "preconditions", "celPreconditions", "mutate", "validate",
@@ -171,7 +168,6 @@ func (r *rule) decodeMutate(f *policydecode.Fields, broken bool) {
 	m.Done()
 }
 
-// lint warns of probable mistakes in a rule that compiles.
 func (r *rule) lint(f *policydecode.Fields, given []string) {
 	if objects, _ := engine.TellObjects(r.match.Requests("")); r.match.OnlySubresources() &&
 		(len(r.targets) == 0 || len(objects) == 0) {

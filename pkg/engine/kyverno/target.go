@@ -28,7 +28,6 @@ type target struct {
 	labels   *metav1.LabelSelector
 }
 
-// decodeTarget reads an entry. Errors go to the node's report.
 func decodeTarget(n policydecode.Node) *target {
 	f := n.Fields()
 	t := &target{field: n.PathInRule(), own: n.Report.Namespace, written: map[string]string{}}

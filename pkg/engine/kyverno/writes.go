@@ -21,7 +21,6 @@ type footprint struct {
 	readsMore     bool
 }
 
-// add adds the patches of a mutate block or a foreach entry.
 func (f *footprint) add(block map[string]any) {
 	if loops, ok := block["foreach"].([]any); ok {
 		for _, entry := range loops {
@@ -47,7 +46,6 @@ func (f *footprint) name(path []string) {
 	}
 }
 
-// write adds a place that the patches write.
 func (f *footprint) write(path []string, computed bool) {
 	f.writes = append(f.writes, engine.Write{Path: path, Computed: computed})
 }

@@ -34,7 +34,6 @@ func (codec) Parse(content []byte) (any, error) {
 	return parsed("yaml.parse", content, func(content []byte, v any) error { return yaml.Unmarshal(content, v) })
 }
 
-// parsed returns a function's parsed input.
 func parsed(function string, content []byte, read func([]byte, any) error) (v any, err error) {
 	if len(content) > maxUnpacked {
 		err = &limit.Error{What: "bytes of text to parse", Max: maxUnpacked}

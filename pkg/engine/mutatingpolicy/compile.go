@@ -27,7 +27,6 @@ type rule struct {
 	impure  string // why another run may have another result
 }
 
-// compiler compiles the policies of a run.
 type compiler struct {
 	keeps        func(...engine.RuleRef) bool
 	exceptions   []*exceptionSpec
@@ -65,7 +64,6 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.keeps(x.Ref) })
 }
 
-// environment returns the declarations for expressions of policies.
 func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 	if known := c.environments[namespaced]; known != nil {
 		return known, nil

@@ -90,7 +90,6 @@ func (s *Session) entry(name string) (*entry, error) {
 	return decodeEntry(engine.NewDocument(u, "cluster")), nil
 }
 
-// fetch returns the answer to the request, or the list of objects.
 func (e *entry) fetch(s *Session) (any, error) {
 	if e.Call == nil {
 		return e.list(s)

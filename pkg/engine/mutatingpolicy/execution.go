@@ -213,7 +213,6 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 	return object, e.audit(evaluation)
 }
 
-// audit evaluates the auditAnnotations on the mutated object.
 func (e *execution) audit(evaluation *cel.Evaluation) error {
 	for _, x := range e.rule.annotations {
 		v, err := evaluation.Value(x)

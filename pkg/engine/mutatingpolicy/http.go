@@ -20,7 +20,6 @@ import (
 //nolint:gochecknoglobals // an immutable value
 var httpType = cel.OpaqueType("http.Context")
 
-// httpClient calls web services for a session.
 type httpClient struct {
 	session  *Session
 	caBundle string
@@ -106,7 +105,6 @@ func withCertificates(client, bundle ref.Val) ref.Val {
 	return newOpaque(httpType, c)
 }
 
-// failed returns the error of a function.
 func failed(function string, err error) ref.Val {
 	return types.WrapErr(fmt.Errorf("%s: %w", function, err))
 }
@@ -139,7 +137,6 @@ func (s *Session) raw(ctx context.Context, method, path string, body []byte) (an
 	return answer, err
 }
 
-// fetch calls a web service.
 func (s *Session) fetch(r engine.RemoteRequest) ([]byte, error) {
 	if s.world.Remote == nil {
 		return nil, s.lacks("http: calls to web services are made only with --allow-http")

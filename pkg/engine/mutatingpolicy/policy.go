@@ -8,10 +8,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// group is the API group of the language.
 const group = "policies.kyverno.io"
 
-// engineName is the engine's name in messages.
 const engineName = "Kyverno"
 
 // The kinds of the language.

@@ -21,7 +21,6 @@ import (
 // name. So policies of all namespaces share one environment.
 const ownNamespace = "/"
 
-// namespaceFor returns the namespace that a function reads.
 func (s *Session) namespaceFor(namespace string) string {
 	if namespace == ownNamespace && s.Namespace != "" {
 		return s.Namespace
@@ -81,7 +80,6 @@ func (s *Session) ListResources(
 	return list, err
 }
 
-// listObjects returns the objects of a selection.
 func listObjects(
 	ctx context.Context, w *engine.World, s engine.Selection,
 ) (items []unstructured.Unstructured, err error) {

@@ -21,7 +21,6 @@ var (
 	errRange    = errors.New("the result is out of range")
 )
 
-// onOperands adapts a function of two operands.
 func onOperands(call func(a, b any) (any, error)) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		a, err := parseOperand(args[0])

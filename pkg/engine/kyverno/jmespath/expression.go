@@ -152,7 +152,6 @@ type Object interface {
 	Fields() (map[string]any, error)
 }
 
-// compiler turns the parser's tree into nodes.
 type compiler struct {
 	builds bool     // the result may be larger than the data
 	impure []string // why the same data can give another result in another run, in the order of the expression

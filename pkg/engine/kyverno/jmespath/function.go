@@ -89,17 +89,14 @@ func (e *CallError) Error() string {
 // Unwrap returns the reason.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// onString adapts a function of one string.
 func onString[R any](call func(string) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string)), nil }
 }
 
-// onStrings adapts a function of two strings.
 func onStrings[R any](call func(a, b string) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) { return call(args[0].(string), args[1].(string)), nil }
 }
 
-// onNumber adapts a function of one number.
 func onNumber(call func(float64) float64) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		f, _ := Number(args[0])

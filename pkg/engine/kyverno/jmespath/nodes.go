@@ -38,7 +38,6 @@ func tolerant(n node) node {
 	}
 }
 
-// then evaluates a node on the result of another.
 func then(left, right node) node {
 	return func(in *Interpreter, value any) (any, error) {
 		result, err := left(in, value)
@@ -181,7 +180,6 @@ func filter(condition node) node {
 	}
 }
 
-// bytesOfItem is the memory of a list item.
 const bytesOfItem = 16
 
 func flatten(_ *Interpreter, value any) (any, error) {

@@ -183,7 +183,6 @@ func compareScalars(a, b any) (int, bool) {
 	return compareNumbers(a, b)
 }
 
-// keyed is an element with its sort key.
 type keyed struct{ element, key any }
 
 // keysOf evaluates an expression, if there is one, on each element of a list; else elements are their own

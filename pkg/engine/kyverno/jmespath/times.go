@@ -9,7 +9,6 @@ import (
 
 // Kyverno's functions on times (RFC 3339 strings) and durations (Go strings). The clock is the interpreter's.
 
-// onTimes adapts a function of times.
 func onTimes[R any](call func(t []time.Time) R) func(*Interpreter, []any) (any, error) {
 	return func(_ *Interpreter, args []any) (any, error) {
 		parsed := make([]time.Time, len(args))

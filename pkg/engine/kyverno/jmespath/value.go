@@ -69,7 +69,6 @@ func Equal(c *limit.Clock, x, y any) bool {
 	return ok && order == 0
 }
 
-// integer reads a whole number.
 func integer(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

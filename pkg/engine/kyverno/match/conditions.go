@@ -259,7 +259,6 @@ func (f failure) String() string {
 	return f.place + ": " + text
 }
 
-// shortText cuts long values for messages.
 func shortText(value any) string {
 	const most = 80
 	text := fmt.Sprint(value)

@@ -138,7 +138,6 @@ type miss struct {
 	by int
 }
 
-// mismatch returns the wanted and the actual value.
 func (m miss) mismatch(c *Candidate) engine.Mismatch {
 	if m.by == byNothing {
 		return engine.Mismatch{Criterion: "match cannot be empty"}
@@ -216,7 +215,6 @@ func joinedBy[T any](separator string, list []T, text func(T) string) string {
 	return strings.Join(out, separator)
 }
 
-// mostEntries bounds the entries in an error.
 const mostEntries = 3
 
 // explain returns why the block does not hold, given its unmet filters.

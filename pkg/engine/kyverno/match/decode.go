@@ -82,7 +82,6 @@ func decodeFilter(f *policydecode.Fields) *Filter {
 	return out
 }
 
-// checkPatterns reports invalid patterns.
 func checkPatterns(n policydecode.Node, patterns ...string) {
 	for _, p := range patterns {
 		if err := selector.CheckWildcard(p); err != nil {

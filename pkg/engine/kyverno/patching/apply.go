@@ -31,7 +31,6 @@ func (p *StrategicMerge) Apply(c *limit.Clock, live map[string]any, l *Lists,
 	return object, m.warnings, nil
 }
 
-// apply checks the conditions, and merges.
 func (m *merger) apply(p *StrategicMerge, live map[string]any,
 	l *Lists,
 ) (object map[string]any, removed bool, err error) {

@@ -57,7 +57,6 @@ func CompileStrategicMerge(patch map[string]any) (*StrategicMerge, error) {
 	return p, nil
 }
 
-// compile reads the value of a node at a path.
 func (n *node) compile(at *place, depth int) error {
 	if depth > limit.Depth {
 		return fmt.Errorf("the patch nests deeper than the limit of %d", limit.Depth)
@@ -193,7 +192,6 @@ func (n *node) isDeletion() bool { return n.kind == isMap && n.directive == dire
 
 func (n *node) isAnchored() bool { return n.anchored }
 
-// isEmpty reports whether the node is {} or [].
 func (n *node) isEmpty() bool {
 	return n.kind == isMap && len(n.source) == 0 || n.kind == isList && len(n.elements) == 0 && n.directive == ""
 }

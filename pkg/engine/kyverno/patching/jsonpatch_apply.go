@@ -61,7 +61,6 @@ func (p JSONPatch) Apply(c *limit.Clock, doc map[string]any, why *engine.Reasons
 	return doc, engine.JoinErrors(errs)
 }
 
-// idle returns why the operation changes nothing.
 func (o operation) idle() string {
 	switch o.op {
 	case opRemove:
@@ -197,7 +196,6 @@ func (o operation) encode(doc map[string]any, depth int, old bool) (jsonpatch.Pa
 	return out, nil
 }
 
-// pointer returns a path as a JSON pointer.
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, token := range path {
@@ -209,7 +207,6 @@ func pointer(path []string) string {
 // maxPadding bounds the nulls that an index can add to a list.
 const maxPadding = 1000
 
-// explain returns the reason for the library's error.
 func (o operation) explain(doc map[string]any, err error) error {
 	if value, rest := reach(doc, o.from); len(rest) > 0 {
 		return fmt.Errorf("from: %w", unreachable(value, rest))

@@ -7,7 +7,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// mergeList merges the patch lists for one field.
 func (m *merger) mergeList(live []any, values []*node, at *place) (value any, drop bool) {
 	var patch []*node
 	directive := "" // the last one counts

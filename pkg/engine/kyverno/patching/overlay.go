@@ -47,7 +47,6 @@ func checkAnchors(value any, at string, depth int) error {
 	return nil
 }
 
-// field is a field of a map of an overlay.
 type field struct {
 	anchor pattern.Anchor
 	name   string

@@ -43,7 +43,6 @@ func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
 
 func (l *Lists) root() *place { return &place{lists: l} }
 
-// place is a place in the object during a merge.
 type place struct {
 	parent *place
 	key    string // of a field

@@ -19,7 +19,6 @@ func (m *merger) alreadyThere(field *node, value any, at *place) {
 	}
 }
 
-// writesNothing is the reason for a patch's {} or [].
 func (m *merger) writesNothing(live any, values []*node, at *place) {
 	if m.why == nil || live != nil {
 		return
@@ -31,7 +30,6 @@ func (m *merger) writesNothing(live any, values []*node, at *place) {
 	}
 }
 
-// nothingToDelete is the reason for a value to remove.
 func (m *merger) nothingToDelete(missing bool, at *place) {
 	switch {
 	case at.parent == nil:
@@ -41,7 +39,6 @@ func (m *merger) nothingToDelete(missing bool, at *place) {
 	}
 }
 
-// withoutKeys is the reason for an element without merge keys.
 func (m *merger) withoutKeys(at *place) {
 	keys := at.listRule().keys
 	m.note("%s: an element without %s is skipped: add it to patch one element, or (%s): \"*\" to patch all of them; Kyverno 1.19 would empty the list",

@@ -81,7 +81,6 @@ func followPath(value any, names []string) (any, bool) {
 	return value, true
 }
 
-// keyOf finds the key of a name, without its anchor.
 func keyOf(fields map[string]any, name string) (string, bool) {
 	if _, ok := fields[name]; ok {
 		return name, true

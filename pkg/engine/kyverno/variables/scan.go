@@ -6,7 +6,6 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// maxNesting bounds the nesting of variables.
 const maxNesting = 32
 
 // Segment is a piece of a string: plain text, or a variable.
@@ -95,7 +94,6 @@ func (s *scanner) variable(depth int) []Segment {
 	return append([]Segment{{Text: "{{"}}, pieces...)
 }
 
-// withText appends the collected text.
 func withText(pieces []Segment, text *strings.Builder) []Segment {
 	if text.Len() == 0 {
 		return pieces

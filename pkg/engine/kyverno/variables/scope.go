@@ -20,7 +20,6 @@ type Scope struct {
 	picked  []*jmespath.Expression // expressions applied to loaded data, in a loader's scope
 }
 
-// keeper keeps the values loaded for one scope.
 type keeper struct {
 	loaded map[*binding]outcome
 	size   int // bytes
@@ -42,7 +41,6 @@ type binding struct {
 	prev  *binding
 }
 
-// outcome is the result of loading an entry.
 type outcome struct {
 	value any
 	err   error

@@ -94,7 +94,6 @@ func (t *Template) NotIdempotent() string {
 	return strings.Join(reasons, "; ")
 }
 
-// part is a piece of a template.
 type part struct {
 	fixed  any                   // the value if there are no variables
 	render func(r *renderer) any // nil without variables
@@ -109,7 +108,6 @@ func (p part) value(r *renderer) any {
 	return p.render(r)
 }
 
-// parser compiles one document.
 type parser struct {
 	doc         any
 	prefix      []string

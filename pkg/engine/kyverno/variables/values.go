@@ -116,7 +116,6 @@ func isName(n policydecode.Node, name string) bool {
 	return false
 }
 
-// nested returns a value nested below the parts of its name.
 func nested(path []string, value any) valuesTree {
 	for _, part := range slices.Backward(path[1:]) {
 		value = valuesTree{part: value}
