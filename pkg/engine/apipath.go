@@ -48,8 +48,7 @@ func NewAPIPath(decoded string) APIPath {
 	return p
 }
 
-// readResource parses a path as the server does
-// (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go).
+// readResource parses a path as the server does (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go).
 func (p *APIPath) readResource(segments []string) {
 	switch {
 	case segments[0] == "api" && len(segments) > 1:

@@ -187,8 +187,8 @@ func SplitRecords(fields []FieldChange) (counted, records []FieldChange) {
 	return counted, records
 }
 
-// ShownPath returns a path to the field, or to a part of it, as it may be shown: it ends before the first
-// element made from a Secret, such as a name in the value. Other paths are returned as they are.
+// ShownPath returns a path to the field, or to a part of it, as it may be shown: HiddenValue ends it in place
+// of the first element made from a Secret, such as a name in the value. Other paths are returned as they are.
 func (f FieldChange) ShownPath(p fieldpath.Path) fieldpath.Path {
 	from := f.SecretFrom
 	if from == 0 && (f.Secret || f.Withheld) {

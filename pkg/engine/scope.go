@@ -91,7 +91,6 @@ func (s *Scope) Includes(k ObjectKey, has map[string]string) bool {
 	return s.reaches(k, has) && s.mayHaveFields(k)
 }
 
-// excludes reports whether Exclude selects an object.
 func (s *Scope) excludes(k ObjectKey) bool {
 	return slices.ContainsFunc(s.Exclude, func(x Selection) bool {
 		if !x.MatchesName(k) {

@@ -115,7 +115,7 @@ type Step struct {
 	Err error
 }
 
-// Ignored reports whether the rule left the object alone with an IgnoredError.
+// Ignored reports whether the rule ignored the object, which is an IgnoredError.
 func (s *Step) Ignored() bool {
 	var ignored *IgnoredError
 	return s.Outcome == Skipped && errors.As(s.Err, &ignored)

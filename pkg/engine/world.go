@@ -381,8 +381,7 @@ type RemoteRequest struct {
 	CABundle []byte
 }
 
-// ImageRegistry looks images up in their registries; it exists only when a flag
-// allows it.
+// ImageRegistry looks images up in their registries; it exists only when a flag allows it.
 type ImageRegistry interface {
 	// Image looks up a reference such as "nginx" or "ghcr.io/org/app:v1".
 	Image(ctx context.Context, reference string) (Image, error)

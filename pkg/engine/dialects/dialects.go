@@ -13,10 +13,9 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/mutatingpolicy"
 )
 
-// All lists the dialects in the order in which an API server consults them:
-// MutatingAdmissionPolicies before webhooks, webhooks by the name of their
-// configuration (Gatekeeper's default name sorts before Kyverno's), and Kyverno's
-// ClusterPolicies before its MutatingPolicies.
+// All lists the dialects in the order in which an API server consults them: MutatingAdmissionPolicies before
+// webhooks, webhooks by the name of their configuration (Gatekeeper's default name sorts before Kyverno's),
+// and Kyverno's ClusterPolicies before its MutatingPolicies.
 func All() []engine.Dialect {
 	return []engine.Dialect{admissionpolicy.New(), gatekeeper.New(), kyverno.New(), mutatingpolicy.New(project)}
 }

@@ -36,7 +36,6 @@ type node struct {
 	other   bool                // there is a difference here, wanted or not
 }
 
-// descend returns the node of a path below n.
 func (n *node) descend(path fieldpath.Path) *node {
 	for _, e := range path {
 		name := e.String()

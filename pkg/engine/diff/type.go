@@ -26,8 +26,7 @@ type Type struct {
 	Form *openapi.Type
 }
 
-// TypeOf returns how the server types objects of a kind, as far as the reader knows
-// its schema.
+// TypeOf returns how the server types objects of a kind, as far as the reader knows its schema.
 func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind) Type {
 	if r == nil {
 		return NewType(nil, gvk)
@@ -39,8 +38,7 @@ func TypeOf(ctx context.Context, r engine.Reader, gvk apischema.GroupVersionKind
 	return NewType(s.Types, gvk)
 }
 
-// NewType returns how the server types objects of a kind, as far as its schemas are
-// known; types may be nil.
+// NewType returns how the server types objects of a kind, as far as its schemas are known; types may be nil.
 func NewType(types managedfields.TypeConverter, gvk apischema.GroupVersionKind) Type {
 	t := Type{EmptyIsAbsent: BuiltIn(gvk.Group), Form: openapi.StoredType(gvk)}
 	if types == nil {

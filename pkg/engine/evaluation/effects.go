@@ -53,7 +53,6 @@ func (p propagation) asks(r engine.RuleRef, key engine.ObjectKey) bool {
 		})
 }
 
-// turn returns the turn of a rule.
 func (p propagation) turn(r engine.RuleRef) turn { return turn{p.program, p.rules[r]} }
 
 // orderedEffect is an Effect and its rank: program, rule, trigger.

@@ -28,7 +28,6 @@ func (r *reads) observe(w *engine.World) *engine.World {
 	return &out
 }
 
-// noteRead notes a read.
 func (r *reads) noteRead(key engine.ObjectKey) {
 	key = key.Named()
 	key.Subresource = ""

@@ -110,7 +110,6 @@ func (c *chains) relabelled() []engine.Selection {
 	return out.All
 }
 
-// labelled returns the selections with labels.
 func labelled(all []engine.Selection) []engine.Selection {
 	return slices.DeleteFunc(slices.Clone(all), func(s engine.Selection) bool { return s.Labels == nil })
 }
@@ -120,7 +119,6 @@ func (p *pass) selectedLate() bool {
 	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
 }
 
-// effects applies effects one by one.
 func (p *pass) effects(effects []*orderedEffect) error {
 	for _, f := range effects {
 		if err := p.effect(f); err != nil {

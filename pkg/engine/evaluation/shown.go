@@ -45,7 +45,6 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	}}
 }
 
-// ignored says which rules ignore an object.
 func (e *Evaluation) ignored(u *unstructured.Unstructured) engine.Ignored {
 	by := engine.IgnoredBy(u)
 	if by.Rules == "" && e.options.Ignore != nil {

@@ -100,7 +100,6 @@ func collect(name string, to map[string]*spec.Schema) error {
 
 var references = regexp.MustCompile(`"#` + componentPrefix + `([^"]+)"`)
 
-// typeText returns the published schema of a type.
 func typeText(name string) (json.RawMessage, error) {
 	home := name[:strings.LastIndexByte(name, '.')+1]
 	if builtin.packages[home] == nil {

@@ -78,7 +78,6 @@ func (v validator) Validate(at fieldpath.Path, value any) []engine.InvalidField 
 	return found.fields
 }
 
-// invalid collects invalid fields.
 type invalid struct {
 	fields []engine.InvalidField
 	// strict makes all required fields of the schema mandatory, as for a custom resource. In Kubernetes' own
@@ -110,7 +109,7 @@ func (f *invalid) required(at fieldpath.Path, t typed, wanted func(string) bool)
 	}
 }
 
-// keys adds required fields that an element of a list with keys lacks: it was made by its key alone.
+// keys adds required fields that an element of a list with keys lacks: it was made only by its key.
 func (f *invalid) keys(at fieldpath.Path, element any, list, of typed) {
 	m, isMap := element.(map[string]any)
 	if !isMap || f.strict {

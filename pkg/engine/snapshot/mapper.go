@@ -317,7 +317,6 @@ func (m mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKi
 	return m.RESTMapper.KindsFor(m.full(r))
 }
 
-// versionOf returns the group version of a list.
 func versionOf(list *metav1.APIResourceList) schema.GroupVersion {
 	gv, _ := schema.ParseGroupVersion(list.GroupVersion) // it is valid
 	return gv

@@ -91,7 +91,6 @@ func podOfDaemonSet(w workload) object {
 	return out
 }
 
-// jobOfCronJob returns the next Job.
 func jobOfCronJob(w workload) object {
 	template := workload{w.copied("spec", "jobTemplate")}
 	metadata := object{}

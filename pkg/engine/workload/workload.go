@@ -131,7 +131,6 @@ func (w workload) stringAt(path ...string) string {
 
 func (w workload) name() string { return w.stringAt("metadata", "name") }
 
-// uid returns the UID, if there is one.
 func (w workload) uid() string {
 	if uid := w.stringAt("metadata", "uid"); uid != "" {
 		return uid
