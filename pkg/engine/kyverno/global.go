@@ -6,12 +6,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
@@ -38,15 +36,10 @@ func (g *global) ask(what string) engine.Ask {
 	return engine.Ask{Of: engine.AskObjects, What: what, Objects: g.Lists()}
 }
 
-// fetch returns the answer to the request, or the list of objects.
-func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
+// fetch returns the answer to the rendered request of the Call, or the list of objects.
+func (g *global) fetch(from *Sources, request engine.RemoteRequest) (any, error) {
 	if g.Call != nil {
-		// An entry belongs to no rule, so its request has no variables.
-		r, err := g.Call.render(variables.NewScope(in))
-		if err != nil {
-			return nil, err
-		}
-		return g.Call.answer(from, r)
+		return g.Call.answer(from, request)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
 		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " +
@@ -57,17 +50,11 @@ func (g *global) fetch(from *Sources, in *jmespath.Interpreter) (any, error) {
 		return nil, err
 	}
 	list := []any{}
-	limit.Wait(from.Context, func() {
-		var object *unstructured.Unstructured
-		for object, err = range from.World.Reader.List(from.Context, all) {
-			if err != nil {
-				return
-			}
-			list = append(list, object.Object)
+	for object, err := range from.World.Reader.List(from.Context, all) {
+		if err != nil {
+			return nil, err
 		}
-	})
-	if err != nil {
-		return nil, err
+		list = append(list, object.Object)
 	}
 	return list, nil
 }
@@ -115,11 +102,18 @@ func (from *Sources) globalData(s *variables.Scope, name, part string) (any, err
 	if err != nil {
 		return nil, err
 	}
+	var request engine.RemoteRequest
+	if entry.Call != nil { // rendered here: the time of Once does not count for the rule
+		// An entry belongs to no rule, so its request has no variables.
+		if request, err = entry.Call.render(variables.NewScope(in)); err != nil {
+			return nil, err
+		}
+	}
 	type key struct{ name string }
 	data, err := engine.Once(from.Context, from.World, key{name}, func(w *engine.World) (any, error) {
 		under := *from
 		under.World = w
-		return entry.fetch(&under, in)
+		return entry.fetch(&under, request)
 	})
 	if err != nil || part == "" {
 		return data, err
