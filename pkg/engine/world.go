@@ -198,8 +198,8 @@ func Once[A any](ctx context.Context, w *World, question any, get func(*World) (
 			return answer{value, view.secret}, err
 		})
 	})
-	out, _ := known.(answer)
-	if out.secret {
+	out, ok := known.(answer)
+	if !ok || out.secret { // a panic may quote anything
 		w.NoteSecret()
 	}
 	return out.value, err
