@@ -14,7 +14,7 @@ import (
 
 // Constraints select requests. Without Rules they select all requests that nothing else excludes.
 type Constraints struct {
-	Rules, Excluded     []Rule
+	Rules, Excluded     Rules
 	Namespaces, Objects *selector.Labels // nil selects everything
 	// Equivalent also selects requests for other versions of a resource, like matchPolicy Equivalent.
 	Equivalent bool
@@ -22,6 +22,18 @@ type Constraints struct {
 
 // Rule names resources and operations; "*" stands for all.
 type Rule = admissionregistrationv1.NamedRuleWithOperations
+
+// Rules are alternatives.
+type Rules []Rule
+
+// String describes the rules without operations.
+func (all Rules) String() string {
+	texts := make([]string, len(all))
+	for i := range all {
+		texts[i] = ruleText(&all[i])
+	}
+	return strings.Join(texts, ", or ")
+}
 
 // DecodeConstraints reads the fields that matchConstraints and matchResources share; the caller reads
 // matchPolicy and calls Done. Errors go to the report. A list without which a rule selects nothing goes to
@@ -46,8 +58,7 @@ func decodeLabels(n policydecode.Node) *selector.Labels {
 	return l
 }
 
-func decodeRules(n policydecode.Node, missing func(policydecode.Node)) []Rule {
-	var out []Rule
+func decodeRules(n policydecode.Node, missing func(policydecode.Node)) (out Rules) {
 	for _, item := range n.List() {
 		out = append(out, decodeRule(item.Fields(), missing))
 	}
@@ -88,62 +99,39 @@ func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
 
 // OnlySubresources reports whether all resources in the rules are subresources, and there are any.
 func (c *Constraints) OnlySubresources() bool {
-	named := false
-	for i := range c.Rules {
-		for _, x := range c.Rules[i].Resources {
-			if _, subresource, _ := strings.Cut(x, "/"); subresource == "" || subresource == "*" {
-				return false
-			}
-			named = true
-		}
-	}
-	return named
+	objects, requests := engine.SplitRequests(c.Selections(""))
+	return len(objects) == 0 && len(requests) > 0
 }
 
 // Selections returns the objects that the constraints may select in a namespace, or in all if it is empty. A
 // rule with versions selects objects in these or, with Equivalent, reads them in the first.
 func (c *Constraints) Selections(namespace string) []engine.Selection {
-	if len(c.Rules) == 0 {
-		all := *c
-		all.Rules = []Rule{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-			Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: anyVersion, Resources: []string{"*"}},
-		}}}
-		return all.Selections(namespace)
+	rules := c.Rules
+	if len(rules) == 0 {
+		all := []string{"*"}
+		rules = Rules{{}}
+		rules[0].Rule = admissionregistrationv1.Rule{APIGroups: all, APIVersions: all, Resources: all}
 	}
 	var out []engine.Selection
-	for i := range c.Rules {
-		names := c.Rules[i].ResourceNames
+	for i := range rules {
+		s := engine.Selection{Kind: "*", Namespace: namespace, Labels: c.Objects.Written()}
+		versions, names := rules[i].APIVersions, rules[i].ResourceNames
+		switch {
+		case slices.Contains(versions, "*"):
+			versions = []string{""}
+		case c.Equivalent && len(versions) > 0:
+			s.ReadAs, versions = versions[0], []string{""}
+		}
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, s := range c.selectTypes(&c.Rules[i]) {
-			s.Namespace = namespace
-			if c.Objects != nil {
-				s.Labels = c.Objects.Exact()
-			}
-			for _, s.Name = range names {
-				out = append(out, s)
-			}
-		}
-	}
-	return out
-}
-
-func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
-	var out []engine.Selection
-	for _, group := range r.APIGroups {
-		for _, x := range r.Resources {
-			s := engine.Selection{Group: group, Kind: "*"}
-			s.Resource, s.Subresource, _ = strings.Cut(x, "/")
-			switch {
-			case slices.Contains(r.APIVersions, "*"):
-				out = append(out, s)
-			case c.Equivalent && len(r.APIVersions) > 0:
-				s.ReadAs = r.APIVersions[0]
-				out = append(out, s)
-			default:
-				for _, s.Version = range r.APIVersions {
-					out = append(out, s)
+		for _, s.Group = range rules[i].APIGroups {
+			for _, resource := range rules[i].Resources {
+				s.Resource, s.Subresource, _ = strings.Cut(resource, "/")
+				for _, s.Version = range versions {
+					for _, s.Name = range names {
+						out = append(out, s)
+					}
 				}
 			}
 		}
@@ -155,17 +143,15 @@ func (c *Constraints) selectTypes(r *Rule) []engine.Selection {
 func (c *Constraints) Operations() []engine.Operation {
 	var out []engine.Operation
 	for i := range c.Rules {
-		if len(c.Rules[i].Operations) == 0 ||
-			slices.Contains(c.Rules[i].Operations, admissionregistrationv1.OperationAll) {
+		operations := c.Rules[i].Operations
+		if len(operations) == 0 || slices.Contains(operations, admissionregistrationv1.OperationAll) {
 			return nil
 		}
-		for _, o := range c.Rules[i].Operations {
-			if !slices.Contains(out, engine.Operation(o)) {
-				out = append(out, engine.Operation(o))
-			}
+		for _, o := range operations {
+			out = append(out, engine.Operation(o))
 		}
 	}
-	return out
+	return engine.Distinct(out)
 }
 
 // AsksOperation reports whether a rule selects creations but not updates, or vice versa.
@@ -198,7 +184,7 @@ func (c *Constraints) Where() []string {
 func (c *Constraints) Describe() []string {
 	var out []string
 	if len(c.Rules) > 0 {
-		out = append(out, "resourceRules: "+ruleTexts(c.Rules))
+		out = append(out, "resourceRules: "+c.Rules.String())
 	}
 	if c.Objects != nil {
 		out = append(out, "objectSelector: "+c.Objects.String())
@@ -230,12 +216,4 @@ func scopeOf(r *Rule) string {
 		return ""
 	}
 	return string(*r.Scope)
-}
-
-func ruleTexts(rules []Rule) string {
-	texts := make([]string, len(rules))
-	for i := range rules {
-		texts[i] = ruleText(&rules[i])
-	}
-	return strings.Join(texts, ", or ")
 }

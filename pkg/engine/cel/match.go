@@ -87,116 +87,94 @@ func NotApplicable(reason string) Match {
 // Applies reports whether the constraints match.
 func (m Match) Applies() bool { return m.Why == nil }
 
-// unmet returns the Match for an unmet criterion. A mismatch of resources takes precedence.
-func (c *Constraints) unmet(k *Candidate, criterion string, values func() (wanted, found string)) Match {
+// unmet returns the Match for an unmet criterion.
+func unmet(criterion string, wanted, found func() string) Match {
 	return Match{Why: func() error {
-		if len(c.Rules) > 0 && !k.named(c.Rules, false, false) {
-			return engine.Mismatch{Criterion: "resourceRules", Wanted: ruleTexts(c.Rules), Found: "is " + k.String()}
-		}
-		wanted, found := values()
-		return engine.Mismatch{Criterion: criterion, Wanted: wanted, Found: found}
+		return engine.Mismatch{Criterion: criterion, Wanted: wanted(), Found: found()}
 	}}
 }
 
 // Match matches a candidate with the constraints. The error is from Candidate.NamespaceLabels.
-func (c *Constraints) Match(k *Candidate) (Match, error) {
+func (c *Constraints) Match(k *Candidate) (m Match, err error) {
+	found := func() string { return "is " + k.String() }
+	named, excluded := k.namedBy(c.Rules), k.namedBy(c.Excluded)
 	switch {
+	case len(c.Rules) > 0 && !named.resource:
+		return unmet("resourceRules", c.Rules.String, found), nil
 	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) &&
 		(k.OldObject == nil || !c.Objects.Matches(k.OldObject.GetLabels())):
-		return c.unmet(k, "objectSelector", func() (string, string) {
-			return c.Objects.String(), engine.FoundLabels(k.Object.GetLabels(), c.Objects)
-		}), nil
-	case k.named(c.Excluded, true, true) || c.Equivalent && k.otherVersion(c.Excluded, true) != "":
-		return c.unmet(k, "excludeResourceRules",
-			func() (string, string) { return "none of " + ruleTexts(c.Excluded), "is " + k.String() }), nil
+		return unmet("objectSelector", c.Objects.String,
+			func() string { return engine.FoundLabels(k.Object.GetLabels(), c.Objects) }), nil
+	case excluded.exactly || c.Equivalent && excluded.equivalent != "":
+		return unmet("excludeResourceRules", func() string { return "none of " + c.Excluded.String() }, found), nil
+	case len(c.Rules) == 0 || named.exactly:
+	case c.Equivalent && named.equivalent != "":
+		m.Version = named.equivalent
+	case named.version || c.Equivalent && named.other != "":
+		return unmet("operations", c.operationTexts, func() string { return "is " + string(k.Operation) }), nil
+	default:
+		m = unmet("apiVersions", c.Rules.String, found)
+		m.Version = named.other
+		return m, nil
 	}
-	m := c.matchRules(k)
-	if !m.Applies() || c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
+	if c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
 		return m, nil // cluster-scoped objects have no Namespace to select
 	}
-	labels, err := k.Object.GetLabels(), error(nil)
+	labels := k.Object.GetLabels()
 	if !k.isNamespace() {
-		labels, err = k.NamespaceLabels(c.Namespaces.Keys())
-	}
-	switch {
-	case err != nil:
-		return m, fmt.Errorf("namespaceSelector: %w", err)
-	case !c.Namespaces.Matches(labels):
-		return c.unmet(k, "namespaceSelector", func() (string, string) {
-			return c.Namespaces.String(), "the Namespace " + engine.FoundLabels(labels, c.Namespaces)
-		}), nil
-	}
-	return m, nil
-}
-
-// matchRules matches a candidate with the resource rules: first its own version, in all rules.
-func (c *Constraints) matchRules(k *Candidate) Match {
-	if len(c.Rules) == 0 || k.named(c.Rules, true, true) {
-		return Match{}
-	}
-	if c.Equivalent {
-		if version := k.otherVersion(c.Rules, true); version != "" {
-			return Match{Version: version}
+		if labels, err = k.NamespaceLabels(c.Namespaces.Keys()); err != nil {
+			return m, fmt.Errorf("namespaceSelector: %w", err)
 		}
 	}
-	other := k.otherVersion(c.Rules, false)
-	if k.named(c.Rules, true, false) || c.Equivalent && other != "" {
-		return c.unmet(k, "operations", func() (string, string) { return c.operationTexts(), "is " + string(k.Operation) })
+	if !c.Namespaces.Matches(labels) {
+		return unmet("namespaceSelector", c.Namespaces.String,
+			func() string { return "the Namespace " + engine.FoundLabels(labels, c.Namespaces) }), nil
 	}
-	m := c.unmet(k, "apiVersions", func() (string, string) { return ruleTexts(c.Rules), "is " + k.String() })
-	m.Version = other
-	return m
+	return m, nil
 }
 
 func (k *Candidate) isNamespace() bool {
 	return k.Resource.Group == "" && k.Resource.Resource == "namespaces"
 }
 
-// The values that match everything.
-//
-//nolint:gochecknoglobals // which nobody changes
-var (
-	anyVersion   = []string{"*"}
-	anyOperation = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}
-)
+// naming says how rules name a candidate.
+type naming struct {
+	resource          bool   // in some version, for some operation
+	version, exactly  bool   // in its version: for some operation, for its own
+	other, equivalent string // in another served version, the first one: for some operation, for its own
+}
 
-// named reports, like an API server, whether a rule names the candidate: in its version or any, and with its
-// operation or any.
-func (k *Candidate) named(all []Rule, version, operation bool) bool {
-	if len(all) == 0 {
-		return false
+// namedBy reads rules like an API server.
+func (k *Candidate) namedBy(all Rules) (out naming) {
+	for _, r := range all {
+		operation := k.Operation == "" || slices.Contains(r.Operations, admissionregistrationv1.OperationAll) ||
+			slices.Contains(r.Operations, admissionregistrationv1.OperationType(k.Operation))
+		versions := r.APIVersions
+		r.APIVersions, r.Operations = []string{"*"}, []admissionregistrationv1.OperationType{"*"}
+		m := rules.Matcher{Rule: r.RuleWithOperations, Attr: k.attributes()}
+		if !m.Matches() || !k.hasName(r.ResourceNames) {
+			continue
+		}
+		out.resource = true
+		for _, version := range versions {
+			switch {
+			case version == "*" || version == k.Resource.Version:
+				out.version, out.exactly = true, out.exactly || operation
+			case k.Served(version):
+				out.other = cmp.Or(out.other, version)
+				if operation {
+					out.equivalent = cmp.Or(out.equivalent, version)
+				}
+			}
+		}
 	}
-	attributes := k.attributes()
-	return slices.ContainsFunc(all, func(r Rule) bool {
-		if !version {
-			r.APIVersions = anyVersion
-		}
-		if !operation || k.Operation == "" {
-			r.Operations = anyOperation
-		}
-		m := rules.Matcher{Rule: r.RuleWithOperations, Attr: attributes}
-		return m.Matches() && k.hasName(r.ResourceNames)
-	})
+	return out
 }
 
 // attributes returns the request as an API server describes it.
 func (k *Candidate) attributes() admission.Attributes {
 	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name,
-		k.Resource, k.Subresource,
-		admission.Operation(k.Operation), nil, false, nil)
-}
-
-// otherVersion returns the first served version, other than the candidate's, in which a rule names it.
-func (k *Candidate) otherVersion(all []Rule, operation bool) string {
-	for i := range all {
-		for _, version := range all[i].APIVersions {
-			if version != k.Resource.Version && version != "*" && k.named(all[i:i+1], false, operation) &&
-				k.Served(version) {
-				return version
-			}
-		}
-	}
-	return ""
+		k.Resource, k.Subresource, admission.Operation(k.Operation), nil, false, nil)
 }
 
 func (k *Candidate) hasName(names []string) bool {
