@@ -151,13 +151,13 @@ type param struct {
 // binding allows that, the error is a *cel.SkippedError.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.binding == nil && u.asksParams {
-		return nil, &cel.UnsupportedError{Reason: fmt.Sprintf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
+		return nil, &cel.UnsupportedError{Err: fmt.Errorf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
 	}
 	if u.params == nil || u.binding == nil || u.binding.params == nil {
 		return []*param{nil}, nil
 	}
 	if r.world.Reader == nil {
-		return nil, &cel.UnsupportedError{Reason: "parameters need a cluster, or manifests, to be read from"}
+		return nil, &cel.UnsupportedError{Err: errors.New("parameters need a cluster, or manifests, to be read from")}
 	}
 	ref := u.binding.params
 	namespace, err := r.paramNamespace(u)

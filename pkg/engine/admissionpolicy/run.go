@@ -120,7 +120,7 @@ func (r *run) match(u *unit) (cel.Match, error) {
 		}
 	}
 	if err == nil && m.Applies() && version != "" {
-		err = &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
+		err = &cel.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
 			version, c.Resource.Version)}
 	}
 	return m, err

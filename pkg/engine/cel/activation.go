@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +26,7 @@ import (
 // Input is the input of expressions, in which a nil object is null.
 type Input struct {
 	Object, OldObject map[string]any
-	// Request is the request of authorizer.requestResource.
+	// Request is the request of authorizer.requestResource; nil if the language has no authorizer.
 	Request *Candidate
 	// RequestMap is the value of request.
 	RequestMap map[string]any
@@ -43,38 +43,17 @@ type Input struct {
 	Extra map[string]any
 }
 
-// Parent returns nil: all names are here.
-func (*Evaluation) Parent() cel.Activation { return nil }
-
-// ResolveName returns the value of a name.
-func (e *Evaluation) ResolveName(name string) (any, bool) {
-	if v, ok := e.values[name]; ok {
-		return v, true
+// bind returns the values of the names in expressions, which are made on first use.
+func (e *Evaluation) bind() map[string]any {
+	out := map[string]any{
+		objectName: valueOf(e.input.Object), oldObjectName: valueOf(e.input.OldObject),
+		requestName: valueOf(e.input.RequestMap), paramsName: valueOf(e.input.Params),
+		namespaceName: e.namespace, variablesName: e.lazily,
+		authorizerName:      func() ref.Val { return e.authorizer(false) },
+		requestResourceName: func() ref.Val { return e.authorizer(true) },
 	}
-	var v ref.Val
-	switch name {
-	case objectName:
-		v = valueOf(e.input.Object)
-	case oldObjectName:
-		v = valueOf(e.input.OldObject)
-	case paramsName:
-		v = valueOf(e.input.Params)
-	case requestName:
-		v = valueOf(e.input.RequestMap)
-	case namespaceName:
-		v = e.namespace()
-	case authorizerName:
-		v = e.authorizer(false)
-	case requestResourceName:
-		v = e.authorizer(true)
-	case variablesName:
-		v = e.lazily()
-	default:
-		v, ok := e.input.Extra[name]
-		return v, ok
-	}
-	e.values[name] = v
-	return v, true
+	maps.Copy(out, e.input.Extra)
+	return out
 }
 
 func valueOf(m map[string]any) ref.Val {
@@ -85,7 +64,7 @@ func valueOf(m map[string]any) ref.Val {
 }
 
 // lazily returns the policy's variables, each evaluated on first use.
-func (e *Evaluation) lazily() *lazy.MapValue {
+func (e *Evaluation) lazily() ref.Val {
 	m := lazy.NewMapValue(types.NewObjectType(variablesTypeName))
 	for _, v := range e.scope.variables {
 		m.Append(v.Name, func(*lazy.MapValue) ref.Val {
@@ -114,23 +93,18 @@ func (e *Evaluation) namespace() ref.Val {
 // authorizer returns the value of authorizer, or of authorizer.requestResource.
 func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	if e.input.Access == nil {
-		err := &UnsupportedError{Reason: "authorizer asks an API server what a user may do, and there is none: it needs a cluster"}
-		e.missing = err
-		return types.WrapErr(err)
+		e.missing = &UnsupportedError{errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
+		return types.WrapErr(e.missing)
 	}
 	user := &user.DefaultInfo{Name: e.input.User.Username, Groups: e.input.User.Groups}
-	switch r := e.input.Request; {
-	case !ofRequest:
-		return library.NewAuthorizerVal(user, access{e})
-	case r == nil:
-		return types.NewErr("there is no request whose resource could be checked")
-	default:
-		return library.NewResourceAuthorizerVal(user, access{e}, r.attributes())
+	if ofRequest {
+		return library.NewResourceAuthorizerVal(user, access{e}, e.input.Request.attributes())
 	}
+	return library.NewAuthorizerVal(user, access{e})
 }
 
 // access passes the requests of Kubernetes' authorizer library to an evaluation's Authorizer.
-type access struct{ evaluation *Evaluation }
+type access struct{ *Evaluation }
 
 var _ authorizer.UnconditionalAuthorizer = access{}
 
@@ -144,9 +118,9 @@ func (a access) Authorize(
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
-	d, err := a.evaluation.input.Access.Authorize(a.evaluation.ctx, r)
+	d, err := a.input.Access.Authorize(a.ctx, r)
 	if err != nil {
-		a.evaluation.missing = &UnsupportedError{Reason: err.Error(), Err: err}
+		a.missing = &UnsupportedError{err}
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	if d.Error != "" {

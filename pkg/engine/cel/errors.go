@@ -21,9 +21,7 @@ func (x *Expression) At(err error) error {
 	if err == nil {
 		return nil
 	}
-	if x.Path != "" {
-		err = fmt.Errorf("%s: %w", x.Path, err)
-	}
+	err = fmt.Errorf("%s: %w", x.Path, err)
 	var unknown *unknownUserError
 	if errors.As(err, &unknown) {
 		return &engine.UnknownUserError{Why: unknown.why, Err: err}
@@ -60,15 +58,12 @@ func (e *LimitError) Unwrap() error {
 }
 
 // UnsupportedError is a requirement of a policy that this run does not meet.
-type UnsupportedError struct {
-	Reason string
-	Err    error // the cause; may be nil
-}
+type UnsupportedError struct{ Err error }
 
-// Error returns the reason.
-func (e *UnsupportedError) Error() string { return e.Reason }
+// Error returns the requirement.
+func (e *UnsupportedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns the requirement.
 func (e *UnsupportedError) Unwrap() error { return e.Err }
 
 // ErrAtomic is a server's error for an apply configuration with values that can only be replaced as a whole.
@@ -157,20 +152,17 @@ var (
 
 // NewUnknownUser returns a user who is unknown for a reason.
 func NewUnknownUser(why error) UnknownUser {
-	return UnknownUser{types.WrapErr(&unknownUserError{why: why}), why}
+	return UnknownUser{types.WrapErr(&unknownUserError{"", why}), why}
 }
 
 type unknownUserError struct {
-	field any // of the user; may be nil
+	field string // of the user; may be empty
 	why   error
 }
 
 // Error names the field.
 func (e *unknownUserError) Error() string {
-	if e.field == nil {
-		return "the user is not known"
-	}
-	return fmt.Sprintf("%v: the user is not known", e.field)
+	return strings.TrimPrefix(e.field+": the user is not known", ": ")
 }
 
 // Type returns a type with fields.
@@ -180,7 +172,7 @@ func (UnknownUser) Type() ref.Type {
 
 // Get fails, since no field is known.
 func (u UnknownUser) Get(field ref.Val) ref.Val {
-	return types.WrapErr(&unknownUserError{field.Value(), u.why})
+	return types.WrapErr(&unknownUserError{fmt.Sprint(field.Value()), u.why})
 }
 
 // IsSet returns true for the name, which every user has. It fails for other fields.

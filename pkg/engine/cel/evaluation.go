@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -37,29 +36,30 @@ func MutationBudget() Budget {
 // Evaluation evaluates expressions of one policy on one object. It serves one goroutine and never modifies
 // its input.
 type Evaluation struct {
-	ctx     context.Context
-	scope   *Scope
-	input   Input
-	values  map[string]ref.Val // by used names
-	budget  Budget
-	left    int64 // of the budget
-	missing error // what an expression needs and the run lacks
+	ctx        context.Context
+	scope      *Scope
+	input      Input
+	values     map[string]any // by names
+	activation cel.Activation // of the values
+	budget     Budget
+	left       int64 // of the budget
+	missing    error // what an expression needs and the run lacks
 }
-
-var _ cel.Activation = (*Evaluation)(nil)
 
 // Evaluate binds an input, without evaluating anything.
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	if limit.ClockOf(ctx) == nil {
 		ctx, _ = limit.Rule(ctx, nil)
 	}
-	return &Evaluation{ctx: ctx, scope: s, input: in, values: map[string]ref.Val{}, budget: b, left: b.Cost}
+	e := &Evaluation{ctx: ctx, scope: s, input: in, budget: b, left: b.Cost}
+	e.values = e.bind()
+	e.activation, _ = cel.NewActivation(e.values) // which takes every map
+	return e
 }
 
 // Replace continues with another state of the object. Evaluated variables keep their value.
 func (e *Evaluation) Replace(object map[string]any) {
-	e.input.Object = object
-	delete(e.values, objectName)
+	e.input.Object, e.values[objectName] = object, valueOf(object)
 }
 
 // Holds evaluates match conditions in order. The error is a *ConditionError for the first false one, which
@@ -85,33 +85,27 @@ func (e *Evaluation) Holds(conditions []*Expression) error {
 // Value evaluates an expression. The value may share data with the input. Functions of cel-go ignore the
 // context: a slow one is left behind, and the Evaluation must not be used again.
 func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
-	type result struct {
-		v   ref.Val
-		err error
-	}
-	done := make(chan result, 1)
+	done := make(chan struct{})
+	var v ref.Val
+	var err error
 	go func() {
-		var out result
-		defer func() { done <- out }()
-		defer e.recoverAs(x, &out.err)
-		if out.v, out.err = e.evaluate(x); e.missing != nil {
-			out = result{nil, e.missing}
+		defer close(done)
+		defer e.recoverAs(x, &err)
+		if v, err = e.evaluate(x); e.missing != nil {
+			v, err = nil, e.missing
 		}
 	}()
-	timer := time.NewTimer(limit.Left(e.ctx) + time.Millisecond)
-	defer timer.Stop()
 	for {
 		select {
-		case r := <-done:
-			return r.v, r.err
+		case <-done:
+			return v, err
 		case <-e.ctx.Done():
 			return nil, e.ctx.Err()
-		case <-timer.C:
+		case <-time.After(limit.Left(e.ctx) + time.Millisecond):
 			var over *limit.Error
-			if err := e.ctx.Err(); errors.As(err, &over) {
+			if errors.As(e.ctx.Err(), &over) {
 				return nil, &LimitError{Expression: x.Text, Limit: *over}
 			}
-			timer.Reset(limit.Left(e.ctx) + time.Millisecond)
 		}
 	}
 }
@@ -121,47 +115,28 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
-	v, details, err := x.program.ContextEval(e.ctx, e)
-	if details != nil {
-		if err := e.pay(x, details); err != nil {
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, e.failed(x, err)
+	v, details, err := x.program.ContextEval(e.ctx, e.activation)
+	if cost := details.ActualCost(); cost != nil { // without that of variables, which have been charged
+		e.left -= int64(*cost)
 	}
 	left := maxElements
+	var stopped *LimitError
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &stopped): // by a variable
+		return nil, stopped
+	case e.left < 0:
+		return nil, costError(x, e.budget)
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		return nil, costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
+	case err != nil:
+		return nil, cmp.Or(e.ctx.Err(), e.errorOf(x, err))
+	}
 	if subtractSize(v, &left); left < 0 {
 		over := limit.Error{What: "elements in one value", Max: maxElements}
 		return nil, &LimitError{Expression: x.Text, Limit: over}
 	}
 	return v, nil
-}
-
-// pay charges the cost of an expression to the budget. Variables that it used first have been charged
-// already.
-func (e *Evaluation) pay(x *Expression, details *cel.EvalDetails) error {
-	cost := details.ActualCost()
-	if cost == nil {
-		return nil
-	}
-	if *cost > math.MaxInt64 || int64(*cost) > e.left {
-		return costError(x, e.budget)
-	}
-	e.left -= int64(*cost)
-	return nil
-}
-
-func (e *Evaluation) failed(x *Expression, err error) error {
-	var stopped *LimitError
-	if errors.As(err, &stopped) { // from a variable
-		return stopped
-	}
-	var cancelled interpreter.EvalCancelledError
-	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-		return costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
-	}
-	return cmp.Or(e.ctx.Err(), e.errorOf(x, err))
 }
 
 // costError returns the error of an expression that exceeds an API server's budget.

@@ -225,7 +225,7 @@ func isObject(v ref.Val) bool {
 func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replaceAtomic bool) (Result, error) {
 	live := asObject(e.input.Object)
 	if types == nil {
-		return Result{}, &UnsupportedError{Reason: fmt.Sprintf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
+		return Result{}, &UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
 			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(live.GroupVersionKind()))}
 	}
 	configuration := v.(*dynamic.ObjectVal)

@@ -259,7 +259,7 @@ func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 func SchemaOf(ctx context.Context, w *engine.World, kind schema.GroupVersionKind) (engine.Schema, error) {
 	s, err := w.Schema(ctx, kind)
 	if err != nil {
-		return s, &UnsupportedError{Reason: "the schema of the object cannot be read: " + err.Error()}
+		return s, &UnsupportedError{fmt.Errorf("the schema of the object cannot be read: %w", err)}
 	}
 	return s, nil
 }

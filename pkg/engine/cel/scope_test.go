@@ -218,7 +218,7 @@ func TestAuthorizerUnanswered(t *testing.T) {
 	in.Access = answers{asked: new([]engine.AccessRequest), err: errors.New("you may not ask")}
 	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x)
 	var unsupported *cel.UnsupportedError
-	if !errors.As(err, &unsupported) || unsupported.Reason != "you may not ask" {
+	if !errors.As(err, &unsupported) || unsupported.Error() != "you may not ask" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -127,7 +127,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 		return e.namedTargets(evaluation)
 	}
 	if e.world.Mapper == nil {
-		return nil, &cel.UnsupportedError{Reason: "there is no cluster that knows which kinds the targets are of"}
+		return nil, &cel.UnsupportedError{Err: errors.New("there is no cluster that knows which kinds the targets are of")}
 	}
 	var out []*effect
 	for _, s := range e.rule.policy.targets.Selections(e.rule.policy.Namespace) {

@@ -63,7 +63,7 @@ func (r *rule) simulate(
 	switch {
 	case err != nil:
 	case !m.Applies() && m.Version != "":
-		err = &cel.UnsupportedError{Reason: fmt.Sprintf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
+		err = &cel.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
 			"only a server can convert it; --only %s evaluates the policy alone", m.Version, e.subject.Key.Version, e.rule.Ref.Policy)}
 	case !m.Applies():
 		return e.notMatched(m)

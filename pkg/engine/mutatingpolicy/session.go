@@ -74,7 +74,7 @@ func (s *Session) Explain(err error) error {
 
 // lacks records a missing requirement and returns its error.
 func (s *Session) lacks(format string, args ...any) error {
-	err := &cel.UnsupportedError{Reason: fmt.Sprintf(format, args...)}
+	err := &cel.UnsupportedError{Err: fmt.Errorf(format, args...)}
 	if s.Missing == nil {
 		s.Missing = err
 	}
