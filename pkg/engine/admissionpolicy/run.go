@@ -155,7 +155,7 @@ func isRefused(err error) bool {
 
 // invoke evaluates a policy with one parameter. As on a server, conditions do not see the Namespace.
 func (r *run) invoke(u *unit, step engine.Step, p *param) error {
-	u.Traffic.Mark(&step,
+	u.Mark(&step,
 		cel.Reads{Object: r.target.HoldsSecrets(), Metadata: r.target.Tainted, Params: p != nil && p.secret})
 	ctx, done := limit.Rule(r.ctx, step.Rule)
 	defer done()

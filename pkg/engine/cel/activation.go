@@ -37,6 +37,10 @@ type Input struct {
 	Access engine.Authorizer
 	// User is the user of authorizer and authorizer.requestResource.
 	User engine.UserInfo
+	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, like server-side apply.
+	// Otherwise they fail with ErrAtomic, as on an API server, since omitted fields of such values would be
+	// lost.
+	ReplaceAtomic bool
 	// Explain adds operand values to false conditions.
 	Explain bool
 	// Extra are the values of a language's own variables.

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"k8s.io/apiserver/pkg/cel/mutation"
@@ -12,15 +13,11 @@ import (
 
 // Uses reports whether the expression names a variable ("params"), a field of a variable
 // ("request.userInfo"), or a function ("quantity()").
-func (x *Expression) Uses(name string) bool {
-	_, found := slices.BinarySearch(x.uses, name)
-	return found
-}
+func (x *Expression) Uses(name string) bool { return x.uses[name] }
 
 // Uses reports whether an expression of the policy names something, as Expression.Uses does.
 func (s *Scope) Uses(name string) bool {
-	uses := func(x *Expression) bool { return x.Uses(name) }
-	return slices.ContainsFunc(s.variables, uses) || slices.ContainsFunc(s.compiled, uses)
+	return slices.ContainsFunc(s.compiled, func(x *Expression) bool { return x.Uses(name) })
 }
 
 // Call is a call that an expression makes on a variable.
@@ -33,26 +30,20 @@ type Call struct {
 // Calls returns the calls in the expressions of the policy.
 func (s *Scope) Calls() []Call {
 	var out []Call
-	for _, x := range slices.Concat(s.compiled, s.variables) {
+	for _, x := range s.compiled {
 		out = append(out, x.calls...)
 	}
 	return out
 }
 
-// describe records the names, calls and writes of an expression, and its probable mistakes.
-func (x *Expression) describe(root ast.Expr) {
-	slip := func(text string) {
-		if text != "" && !slices.Contains(x.slips, text) {
-			x.slips = append(x.slips, text)
-		}
-	}
+// describe records the names, calls, reads and paths of an expression, and its probable mistakes.
+func (x *Expression) describe(root ast.NavigableExpr) {
+	x.uses = map[string]bool{}
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
-		case ast.IdentKind:
-			x.uses = append(x.uses, e.AsIdent())
 		case ast.CallKind:
 			call := e.AsCall()
-			x.uses = append(x.uses, call.FunctionName()+"()")
+			x.uses[call.FunctionName()+"()"] = true
 			if call.IsMemberFunction() && call.Target().Kind() == ast.IdentKind {
 				c := Call{On: call.Target().AsIdent(), Function: call.FunctionName()}
 				for _, arg := range call.Args() {
@@ -60,45 +51,48 @@ func (x *Expression) describe(root ast.Expr) {
 				}
 				x.calls = append(x.calls, c)
 			}
-		case ast.SelectKind:
-			operand, field := e.AsSelect().Operand(), e.AsSelect().FieldName()
-			if operand.Kind() == ast.IdentKind {
-				x.uses = append(x.uses, operand.AsIdent()+"."+field)
-			}
-			if of := pathOf(operand); of == "object.metadata" || of == "oldObject.metadata" {
-				slip(policydecode.MetadataSlip(field))
-			}
 		case ast.StructKind:
-			x.construct(e, slip)
+			x.construct(e)
+		}
+		path := fieldsRead(e)
+		if len(path) == 0 {
+			return
+		}
+		x.uses[strings.Join(path, ".")] = true
+		if parent, ok := e.(ast.NavigableExpr).Parent(); !ok || len(fieldsRead(parent)) == 0 { // a whole path
+			x.reads.Add(readsOf(path))
+		}
+		if len(path) == 3 && (path[0] == objectName || path[0] == oldObjectName) && path[1] == "metadata" {
+			x.slips = append(x.slips, policydecode.MetadataSlip(path[2]))
 		}
 	}))
-	slices.Sort(x.uses)
-	x.uses, x.paths = slices.Compact(x.uses), engine.Distinct(x.paths)
+	known := func(all []string) []string {
+		return slices.DeleteFunc(engine.Distinct(all), func(text string) bool { return text == "" })
+	}
+	x.paths, x.slips = known(x.paths), known(x.slips)
 }
 
 // construct records the paths of a patch.
-func (x *Expression) construct(e ast.Expr, slip func(string)) {
-	add := func(path string) {
-		if path != "" {
-			x.paths = append(x.paths, path)
-		}
+func (x *Expression) construct(e ast.Expr) {
+	add := func(path []string, _ bool) { x.paths = append(x.paths, policydecode.JoinNames(path)) }
+	kind := e.AsStruct().TypeName()
+	if kind == mutation.ObjectTypeName {
+		eachLeaf(e, nil, true, add)
 	}
-	if e.AsStruct().TypeName() == mutation.ObjectTypeName {
-		eachLeaf(e, nil, true, func(path []string, _ bool) { add(policydecode.JoinNames(path)) })
-	}
-	for _, f := range e.AsStruct().Fields() {
-		switch field := f.AsStructField(); {
-		case e.AsStruct().TypeName() == mutation.ObjectTypeName+".metadata":
-			slip(policydecode.MetadataSlip(field.Name()))
-		case e.AsStruct().TypeName() == mutation.JSONPatchTypeName && field.Name() == "path":
-			add(policydecode.JoinNames(policydecode.PointerNames(plainText(field.Value()))))
-			slip(policydecode.PointerSlip(plainText(field.Value())))
+	for _, field := range membersOf(e, false) {
+		switch {
+		case kind == mutation.ObjectTypeName+".metadata":
+			x.slips = append(x.slips, policydecode.MetadataSlip(field.name))
+		case kind == mutation.JSONPatchTypeName && field.name == "path":
+			pointer := plainText(field.value)
+			add(policydecode.PointerNames(pointer), false)
+			x.slips = append(x.slips, policydecode.PointerSlip(pointer))
 		}
 	}
 }
 
 func plainText(e ast.Expr) string {
-	if e.Kind() != ast.LiteralKind {
+	if e == nil || e.Kind() != ast.LiteralKind {
 		return ""
 	}
 	text, _ := e.AsLiteral().Value().(string)

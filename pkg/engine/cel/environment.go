@@ -147,7 +147,7 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 type Scope struct {
 	environment *Environment
 	variables   []*Expression // without a program after an error
-	compiled    []*Expression // the policy's expressions besides its variables
+	compiled    []*Expression // all without an error
 }
 
 // NewScope returns a scope without variables.
@@ -158,7 +158,7 @@ func (e *Environment) NewScope() *Scope {
 // variable compiles a variable for later expressions, as variables.NAME. Its name is declared even after an
 // error, so that one mistake is reported once.
 func (s *Scope) variable(source Source) (*Expression, error) {
-	x, err := s.compile(s.environment.plain, source, nil)
+	x, err := s.add(s.environment.plain, source)
 	if err != nil {
 		x = &Expression{Source: source, output: cel.DynType}
 	}
@@ -194,8 +194,7 @@ type Expression struct {
 	Source
 	program cel.Program
 	output  *cel.Type // the result type
-	replace bool      // an apply configuration replaces atomic values
-	uses    []string  // sorted
+	uses    map[string]bool
 	calls   []Call
 	paths   []string // the fields in a patch
 	reads   Reads
@@ -223,7 +222,7 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
 		return nil, asWhole(text, wrongType(output, want))
 	}
-	x = &Expression{Source: source, output: output, reads: readsOf(root), writes: writesOf(root, output)}
+	x = &Expression{Source: source, output: output, writes: writesOf(root, output)}
 	x.describe(root)
 	if x.program, err = in.Program(checked, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, asWhole(text, err.Error())

@@ -19,12 +19,12 @@ func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, erro
 }
 
 // ApplyConfiguration and JSONPatch compile a mutation, as Builder.Mutations does.
-func (s *Scope) ApplyConfiguration(expression string, replaceAtomic bool) (*Expression, error) {
-	return s.mutation(Source{Text: expression}, replaceAtomic)
+func (s *Scope) ApplyConfiguration(expression string) (*Expression, error) {
+	return s.mutation(Source{Text: expression})
 }
 
 func (s *Scope) JSONPatch(expression string) (*Expression, error) {
-	return s.mutation(Source{Text: expression, JSONPatch: true}, false)
+	return s.mutation(Source{Text: expression, JSONPatch: true})
 }
 
 // Condition evaluates a boolean expression.

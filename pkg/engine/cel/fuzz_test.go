@@ -28,7 +28,7 @@ func FuzzMutate(f *testing.F) {
 		f.Fatal(err)
 	}
 	in := input(f)
-	in.Explain = true
+	in.Explain, in.ReplaceAtomic = true, true
 	before := runtime.DeepCopyJSON(in.Object)
 	f.Fuzz(func(t *testing.T, expression string) {
 		s := environment.NewScope()
@@ -41,7 +41,7 @@ func FuzzMutate(f *testing.F) {
 			}
 		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
-			merged, err := s.ApplyConfiguration(text, true)
+			merged, err := s.ApplyConfiguration(text)
 			if err == nil {
 				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(merged, builtin)
 			}

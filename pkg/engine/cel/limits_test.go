@@ -63,7 +63,7 @@ func TestEvaluationIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m, err := s.ApplyConfiguration(c.mutation, false)
+			m, err := s.ApplyConfiguration(c.mutation)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,16 +63,13 @@ var ErrTypeMismatch = errors.New("type mismatch")
 
 // mutation compiles an expression that returns Object{...}, which is merged into the object, or a list of
 // JSONPatch{...}.
-func (s *Scope) mutation(source Source, replaceAtomic bool) (*Expression, error) {
+func (s *Scope) mutation(source Source) (*Expression, error) {
 	want := applyConfigurations
 	if source.JSONPatch {
 		want = jsonPatches
 	}
 	x, err := s.add(s.environment.patches, source, want)
-	switch {
-	case err == nil:
-		x.replace = replaceAtomic
-	case source.JSONPatch && plainOperation.MatchString(source.Text):
+	if err != nil && source.JSONPatch && plainOperation.MatchString(source.Text) {
 		err = fmt.Errorf("%w\n  an operation is not a map: write JSONPatch{op: \"add\", path: \"/spec/...\", value: ...}", err)
 	}
 	return x, err
@@ -90,7 +87,7 @@ func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r
 	if x.JSONPatch {
 		r, err = e.patch(v)
 	} else {
-		r, err = e.merge(v, types, x.replace)
+		r, err = e.merge(v, types)
 	}
 	var unsupported *UnsupportedError
 	if err != nil && !errors.As(err, &unsupported) {
@@ -222,7 +219,7 @@ func isObject(v ref.Val) bool {
 // merge merges an apply configuration (the value of Object{...}) into the evaluation's object by the schema
 // of its kind, whoever owns its fields. It fails with an *UnsupportedError without types, with ErrAtomic, and
 // for a value that does not fit the schema.
-func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replaceAtomic bool) (Result, error) {
+func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter) (Result, error) {
 	live := asObject(e.input.Object)
 	if types == nil {
 		return Result{}, &UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
@@ -243,7 +240,7 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter, replace
 		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
 	merge := func() (runtime.Object, error) { return patch.ApplyStructuredMergeDiff(types, live, part) }
-	if replaceAtomic {
+	if e.input.ReplaceAtomic {
 		merge = func() (runtime.Object, error) { return replace(types, live, partTyped) }
 	}
 	merged, err := merge()

@@ -12,10 +12,10 @@ import (
 )
 
 // configuration compiles an apply configuration, and patch a JSON patch, for a Pod.
-func configuration(t *testing.T, expression string, replaceAtomic bool) (*cel.Scope, *cel.Expression) {
+func configuration(t *testing.T, expression string) (*cel.Scope, *cel.Expression) {
 	t.Helper()
 	s := newScope(t, cel.Options{})
-	m, err := s.ApplyConfiguration(expression, replaceAtomic)
+	m, err := s.ApplyConfiguration(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +33,10 @@ func patch(t *testing.T, operations string) (*cel.Scope, *cel.Expression) {
 }
 
 // mutate applies a mutation to the Pod of input.
-func mutate(t *testing.T, s *cel.Scope, m *cel.Expression) (cel.Result, error) {
+func mutate(t *testing.T, s *cel.Scope, m *cel.Expression, replaceAtomic bool) (cel.Result, error) {
 	t.Helper()
 	in := input(t)
+	in.ReplaceAtomic = replaceAtomic
 	before := runtime.DeepCopyJSON(in.Object)
 	r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
 	if diff := cmp.Diff(before, in.Object); diff != "" {
@@ -45,11 +46,14 @@ func mutate(t *testing.T, s *cel.Scope, m *cel.Expression) (cel.Result, error) {
 }
 
 // outcome is the Pod's spec after a patch, or an error.
-type outcome struct{ spec, err string }
+type outcome struct {
+	spec, err     string
+	replaceAtomic bool
+}
 
 func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Expression) {
 	t.Helper()
-	r, err := mutate(t, s, m)
+	r, err := mutate(t, s, m, want.replaceAtomic)
 	if want.err != "" {
 		if err == nil || !strings.Contains(err.Error(), want.err) {
 			t.Errorf("got %v, want %s", err, want.err)
@@ -67,7 +71,6 @@ func (want outcome) check(t *testing.T, s *cel.Scope, m *cel.Expression) {
 func TestApplyConfigurations(t *testing.T) {
 	for name, c := range map[string]struct {
 		expression string
-		atomics    bool
 		outcome
 	}{
 		"a new item comes last": {
@@ -84,8 +87,7 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 		"atomic values are replaced where that is wanted": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'app', args: ['x']}]}}",
-			atomics:    true,
-			outcome:    outcome{spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
+			outcome:    outcome{replaceAtomic: true, spec: "{containers: [{name: app, image: 'app:1', args: [x], env: [{name: A, value: a}]}]}"},
 		},
 		"an Object in the wrong place": {
 			expression: "Object{spec: Object.spec{containers: [Object.spec{name: 'a'}]}}",
@@ -127,14 +129,14 @@ func TestApplyConfigurations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, m := configuration(t, c.expression, c.atomics)
+			s, m := configuration(t, c.expression)
 			c.check(t, s, m)
 		})
 	}
 }
 
 func TestMutationWithoutSchema(t *testing.T) {
-	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}", false)
+	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}")
 	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, nil)
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
@@ -179,7 +181,7 @@ func TestJSONPatches(t *testing.T) {
 func TestJSONPatchCopyIsBounded(t *testing.T) {
 	operations := strings.Repeat("JSONPatch{op: 'copy', from: '/spec', path: '/spec/a'}, JSONPatch{op: 'copy', from: '/spec', path: '/spec/b'}, ", 40)
 	s, m := patch(t, strings.TrimSuffix(operations, ", "))
-	_, err := mutate(t, s, m)
+	_, err := mutate(t, s, m, false)
 	if err == nil || !strings.Contains(err.Error(), "exceeding the limit 3145728") {
 		t.Errorf("got %v", err)
 	}

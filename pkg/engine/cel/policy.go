@@ -78,13 +78,7 @@ func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patc
 // Builder compiles a policy. Errors go to Failed.
 type Builder struct {
 	*Scope
-	Failed  func(policydecode.Node, error)
-	Rewrite func(expression string) string // of expressions about the object; may be nil
-	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, like server-side apply.
-	// Otherwise they fail with ErrAtomic, as on an API server, since omitted fields of such values would be
-	// lost.
-	ReplaceAtomic bool
-	built         []*Expression
+	Failed func(policydecode.Node, error)
 }
 
 // compileAll compiles sources; one without a string has been reported.
@@ -101,15 +95,7 @@ func (b *Builder) compileAll(all []Source, compile func(Source) (*Expression, er
 		}
 		out = append(out, compiled)
 	}
-	b.built = append(b.built, out...)
 	return out
-}
-
-func (b *Builder) rewritten(x Source) Source {
-	if b.Rewrite != nil && !x.JSONPatch {
-		x.Text = b.Rewrite(x.Text)
-	}
-	return x
 }
 
 // Variables compiles variables.
@@ -119,17 +105,14 @@ func (b *Builder) Variables(all []Source) { b.compileAll(all, b.variable) }
 func (b *Builder) Conditions(all []Source) []*Expression {
 	return b.compileAll(all, func(x Source) (*Expression, error) {
 		x.condition = true
-		return b.add(b.environment.plain, b.rewritten(x), cel.BoolType)
+		return b.add(b.environment.plain, x, cel.BoolType)
 	})
 }
 
-// Mutations compiles mutations. JSON patches are not rewritten.
-func (b *Builder) Mutations(all []Source) []*Expression {
-	return b.compileAll(all,
-		func(x Source) (*Expression, error) { return b.mutation(b.rewritten(x), b.ReplaceAtomic) })
-}
+// Mutations compiles mutations.
+func (b *Builder) Mutations(all []Source) []*Expression { return b.compileAll(all, b.mutation) }
 
-// Values compiles expressions whose result must have one of the types. They are not rewritten.
+// Values compiles expressions whose result must have one of the types.
 func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
 	return b.compileAll(all,
 		func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
@@ -137,8 +120,8 @@ func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
 
 // Lint warns of fields that no metadata has, of probably mistaken JSON pointers, and of match conditions that
 // are constant. It records conditions about changes.
-func (b *Builder) Lint() {
-	for _, x := range b.built {
+func (s *Scope) Lint() {
+	for _, x := range s.compiled {
 		for _, slip := range x.slips {
 			x.Lint("%s", slip)
 		}
@@ -157,15 +140,21 @@ type Policy struct {
 
 	Scope                 *Scope
 	Conditions, Mutations []*Expression
-	Traffic               Traffic
 	Merges                bool // a mutation needs the schema of its object
 	AsksUser              bool // an expression uses request user information
+
+	reads  Reads
+	writes engine.Writes
 }
 
 // Complete records the requirements of the policy's expressions, once all are compiled.
 func (p *Policy) Complete() {
 	p.Merges = slices.ContainsFunc(p.Mutations, func(x *Expression) bool { return !x.JSONPatch })
-	p.Traffic, p.AsksUser = p.Scope.Traffic(), p.Scope.Uses("request.userInfo")
+	p.AsksUser = p.Scope.Uses("request.userInfo")
+	for _, x := range p.Scope.compiled {
+		p.reads.Add(x.reads)
+		p.writes = append(p.writes, x.writes...)
+	}
 }
 
 // Describe describes a policy for admission.

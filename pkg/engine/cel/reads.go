@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -28,40 +29,17 @@ func (r *Reads) Add(o Reads) {
 	r.Object, r.Metadata, r.Params = r.Object || o.Object, r.Metadata || o.Metadata, r.Params || o.Params
 }
 
-// Traffic has the reads and writes of a rule's expressions.
-type Traffic struct {
-	reads  Reads
-	writes engine.Writes
-}
-
-// Traffic returns the reads and writes of the policy's expressions and variables.
-func (s *Scope) Traffic() Traffic {
-	var t Traffic
-	for _, x := range slices.Concat(s.compiled, s.variables) {
-		t.reads.Add(x.reads)
-		t.writes = append(t.writes, x.writes...)
-	}
-	return t
-}
-
-// Mark marks a step of the rule as confidential if it reads values of Secrets.
-func (t *Traffic) Mark(step *engine.Step, secret Reads) {
-	r := t.reads
+// Mark marks a step of the policy as confidential if its expressions read values of Secrets.
+func (p *Policy) Mark(step *engine.Step, secret Reads) {
+	r := p.reads
 	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata ||
 		r.Params && secret.Params {
-		step.Confidential, step.Writes = true, t.writes
+		step.Confidential, step.Writes = true, p.writes
 	}
 }
 
-// readsOf returns an expression's own reads. Unknown constructs count as reads.
-func readsOf(e ast.NavigableExpr) (out Reads) {
-	path := fieldsRead(e)
-	if len(path) == 0 {
-		for _, child := range e.Children() {
-			out.Add(readsOf(child))
-		}
-		return out
-	}
+// readsOf returns the reads of a path. Unknown constructs end a path, so that they read all of it.
+func readsOf(path []string) Reads {
 	if path[0] == requestName {
 		if path = path[1:]; len(path) == 0 {
 			path = []string{objectName} // the whole request holds it
@@ -95,105 +73,107 @@ func isPublic(path []string) bool {
 
 // fieldsRead returns the path of an expression that is a name or a field below one, with literal keys; empty
 // for others.
-func fieldsRead(e ast.Expr) []string {
-	switch e.Kind() {
-	case ast.IdentKind:
-		return strings.Split(e.AsIdent(), ".")
-	case ast.SelectKind:
-		return fieldBelow(e.AsSelect().Operand(), e.AsSelect().FieldName())
-	}
-	switch function, args := callOf(e); function {
-	case operators.Index, operators.OptIndex, operators.OptSelect:
-		if name := plainText(args[1]); name != "" {
-			return fieldBelow(args[0], name)
+func fieldsRead(e ast.Expr) (path []string) {
+	for e.Kind() != ast.IdentKind {
+		field := ""
+		switch function, args := callOf(e); function {
+		case "":
+			if e.Kind() == ast.SelectKind {
+				e, field = e.AsSelect().Operand(), e.AsSelect().FieldName()
+			}
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			e, field = args[0], plainText(args[1])
 		}
+		if field == "" {
+			return nil
+		}
+		path = slices.Insert(path, 0, field)
 	}
-	return nil
-}
-
-func fieldBelow(operand ast.Expr, field string) []string {
-	if path := fieldsRead(operand); len(path) > 0 {
-		return append(path, field)
-	}
-	return nil
+	return append(strings.Split(e.AsIdent(), "."), path...)
 }
 
 // writesOf returns the places that a patch writes; none for other expressions.
 func writesOf(e ast.Expr, t *cel.Type) (out engine.Writes) {
-	add := func(path []string, computed bool) {
-		if i := slices.Index(path, anyName); i >= 0 {
+	if !t.IsExactType(jsonPatches) && !t.IsExactType(applyConfigurations) {
+		return nil
+	}
+	eachLeaf(e, nil, false, func(path []string, computed bool) {
+		switch i := slices.Index(path, anyName); {
+		case i >= 0:
 			path, computed = path[:i], true // the whole map: its other names would reveal this one
+		case len(path) > 0 && path[0] == anyItem: // an operation whose path is unknown
+			path = nil
 		}
 		out = append(out, engine.Write{Path: path, Computed: computed})
-	}
-	switch {
-	case t.IsExactType(jsonPatches):
-		operationsOf(e, add)
-	case t.IsExactType(applyConfigurations):
-		eachLeaf(e, nil, false, add)
+	})
+	return out
+}
+
+// The names of a computed field, and of the elements of a list.
+const anyName, anyItem = "*", "[]"
+
+// member is a field, an entry or an element in a literal.
+type member struct {
+	name  string
+	value ast.Expr
+}
+
+// membersOf returns the members of a literal; none for other expressions. If looped, a list from map() has
+// the first literal of an object that its loop adds.
+func membersOf(e ast.Expr, looped bool) (out []member) {
+	switch e.Kind() {
+	case ast.StructKind:
+		for _, f := range e.AsStruct().Fields() {
+			out = append(out, member{f.AsStructField().Name(), f.AsStructField().Value()})
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			name := cmp.Or(plainText(entry.AsMapEntry().Key()), anyName)
+			out = append(out, member{name, entry.AsMapEntry().Value()})
+		}
+	case ast.ListKind:
+		for _, item := range e.AsList().Elements() {
+			out = append(out, member{anyItem, item})
+		}
+	case ast.ComprehensionKind:
+		ast.PreOrderVisit(e.AsComprehension().LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
+			if looped && e.Kind() == ast.StructKind && len(out) == 0 {
+				out = []member{{anyItem, e}}
+			}
+		}))
 	}
 	return out
 }
 
-// anyName is the name of a computed field.
-const anyName = "*"
-
-// eachLeaf adds the fields in the value of an expression. Computed values are leaves. If named (for display),
-// a list from map() has the fields of its objects, without the keys that find list elements.
+// eachLeaf adds the fields in the value of an expression, and those that a JSON patch operation writes.
+// Computed values are leaves. If named (for display), a list from map() has the fields of its objects,
+// without the keys that find list elements.
 func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, computed bool)) {
-	below := func(name string) []string { return append(slices.Clone(path), name) }
-	size := -1
+	if e.Kind() == ast.StructKind && e.AsStruct().TypeName() == mutation.JSONPatchTypeName {
+		operationOf(e, add)
+		return
+	}
+	branches, members := branchesOf(e), membersOf(e, named)
+	for _, branch := range branches {
+		eachLeaf(branch, path, named, add)
+	}
+	for _, m := range members {
+		inList := len(path) > 0 && path[len(path)-1] == anyItem
+		if isKey := inList && m.name == "name" && len(members) > 1; !isKey || !named {
+			eachLeaf(m.value, append(slices.Clone(path), m.name), named, add)
+		}
+	}
+	if len(branches)+len(members) > 0 {
+		return
+	}
 	switch e.Kind() {
-	case ast.StructKind:
-		size = len(e.AsStruct().Fields())
-		for _, f := range e.AsStruct().Fields() {
-			name := f.AsStructField().Name()
-			isKey := name == "name" && size > 1 && len(path) > 0 && path[len(path)-1] == "[]"
-			if !isKey || !named {
-				eachLeaf(f.AsStructField().Value(), below(name), named, add)
-			}
+	case ast.LiteralKind, ast.StructKind, ast.MapKind, ast.ListKind:
+		if len(path) > 0 {
+			add(path, false)
 		}
-	case ast.MapKind:
-		size = e.AsMap().Size()
-		for _, entry := range e.AsMap().Entries() {
-			name := cmp.Or(plainText(entry.AsMapEntry().Key()), anyName)
-			eachLeaf(entry.AsMapEntry().Value(), below(name), named, add)
-		}
-	case ast.ListKind:
-		size = e.AsList().Size()
-		for _, item := range e.AsList().Elements() {
-			eachLeaf(item, below("[]"), named, add)
-		}
-	case ast.LiteralKind:
-		add(path, false)
-	case ast.ComprehensionKind:
-		if step := e.AsComprehension().LoopStep(); named && structIn(step) != nil {
-			eachLeaf(structIn(step), below("[]"), named, add)
-			return
-		}
-		add(path, true)
 	default:
-		branches := branchesOf(e)
-		for _, branch := range branches {
-			eachLeaf(branch, path, named, add)
-		}
-		if len(branches) == 0 {
-			add(path, true)
-		}
+		add(path, true)
 	}
-	if size == 0 && len(path) > 0 {
-		add(path, false)
-	}
-}
-
-// structIn returns the first object literal in an expression; it may be nil.
-func structIn(e ast.Expr) (found ast.Expr) {
-	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.StructKind && found == nil {
-			found = e
-		}
-	}))
-	return found
 }
 
 // branchesOf returns the operands of a conditional, or of joined lists, in a patch; none for others.
@@ -209,37 +189,18 @@ func branchesOf(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// operationsOf adds the places that the operations of a JSON patch write.
-func operationsOf(e ast.Expr, add func(path []string, computed bool)) {
-	operations := branchesOf(e)
-	switch e.Kind() {
-	case ast.ListKind:
-		operations = e.AsList().Elements()
-	case ast.StructKind:
-		operationOf(e.AsStruct(), add)
-	default:
-		if len(operations) == 0 {
-			add(nil, true)
-		}
-	}
-	for _, operation := range operations {
-		operationsOf(operation, add)
-	}
-}
-
-func operationOf(e ast.StructExpr, add func(path []string, computed bool)) {
+func operationOf(e ast.Expr, add func(path []string, computed bool)) {
 	fields := map[string]ast.Expr{}
-	for _, f := range e.Fields() {
-		fields[f.AsStructField().Name()] = f.AsStructField().Value()
-	}
-	if fields["path"] == nil || plainText(fields["path"]) == "" {
-		add(nil, true)
-		return
+	for _, field := range membersOf(e, false) {
+		fields[field.name] = field.value
 	}
 	path := policydecode.PointerNames(plainText(fields["path"]))
-	if value := fields["value"]; value != nil {
-		eachLeaf(value, path, false, add)
-	} else {
+	switch {
+	case plainText(fields["path"]) == "":
+		add(nil, true)
+	case fields["value"] != nil:
+		eachLeaf(fields["value"], path, false, add)
+	default:
 		add(path, fields["from"] != nil)
 	}
 }

@@ -47,10 +47,10 @@ func TestReads(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			traffic, got := s.Traffic(), cel.Reads{}
+			policy, got := policyOf(s), cel.Reads{}
 			for of, secret := range map[*bool]cel.Reads{&got.Object: {Object: true}, &got.Metadata: metadata, &got.Params: params} {
 				step := engine.Step{}
-				traffic.Mark(&step, secret)
+				policy.Mark(&step, secret)
 				*of = step.Confidential
 			}
 			if got != want {
@@ -58,6 +58,13 @@ func TestReads(t *testing.T) {
 			}
 		}
 	}
+}
+
+// policyOf is a policy with the expressions of a scope.
+func policyOf(s *cel.Scope) *cel.Policy {
+	p := &cel.Policy{Scope: s}
+	p.Complete()
+	return p
 }
 
 func TestWrites(t *testing.T) {
@@ -68,7 +75,7 @@ func TestWrites(t *testing.T) {
 		"object.kind == 'a' ? Object{spec: Object.spec{a: 1}} : Object{spec: Object.spec{b: -object.x}}":       {"spec a", "spec b: computed"},
 		"Object{spec: Object.spec{a: object.spec.a.map(x, x)}}":                                                {"spec a: computed"},
 	} {
-		s, _ := configuration(t, expression, false)
+		s, _ := configuration(t, expression)
 		compareWrites(t, expression, s, want)
 	}
 	for expression, want := range map[string][]string{
@@ -85,8 +92,8 @@ func TestWrites(t *testing.T) {
 
 func compareWrites(t *testing.T, expression string, s *cel.Scope, want []string) {
 	t.Helper()
-	traffic, step := s.Traffic(), engine.Step{}
-	traffic.Mark(&step, cel.Reads{Answers: true})
+	policy, step := policyOf(s), engine.Step{}
+	policy.Mark(&step, cel.Reads{Answers: true})
 	var got []string
 	for _, w := range step.Writes {
 		text := strings.Join(w.Path, " ")

@@ -2,10 +2,10 @@ package cel
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -15,44 +15,48 @@ import (
 // judge finds out whether a condition is constant, or else which path it requires to change.
 func (x *Expression) judge(e ast.Expr) {
 	const always, never = "is true for every object", "is false for every object, so the policy never applies"
-	var v ref.Val
-	err := errTakesTime
-	if !slices.ContainsFunc(x.uses, takesTime) {
-		v, _, err = x.program.Eval(map[string]any{}) // with no names defined
+	junction, _ := callOf(e)
+	field, constant := "", x.constant(e)
+	switch junction {
+	case operators.LogicalAnd:
+		field = comparedTwice(e, junction, operators.Equals, map[string]ref.Val{})
+	case operators.LogicalOr:
+		field = comparedTwice(e, junction, operators.NotEquals, map[string]ref.Val{})
 	}
-	if function, args := callOf(e); len(args) == 2 && pathOf(args[0]) != "" &&
-		pathOf(args[0]) == pathOf(args[1]) {
-		switch function { // a field is compared with itself
-		case operators.Equals:
-			v, err = types.True, nil
-		case operators.NotEquals:
-			v, err = types.False, nil
-		}
-	}
-	differs := comparedTwice(e, operators.LogicalOr, operators.NotEquals, map[string]ref.Val{})
-	equals := comparedTwice(e, operators.LogicalAnd, operators.Equals, map[string]ref.Val{})
 	switch {
-	case err == nil && v == types.True:
+	case constant == types.True:
 		x.slips = append(x.slips, always+": nothing in it depends on one")
-	case err == nil:
+	case constant == types.False:
 		x.slips = append(x.slips, never+": nothing in it depends on one")
-	case equals != "":
-		x.slips = append(x.slips, never+": "+equals+" cannot have two values; || was probably meant")
-	case differs != "":
-		x.slips = append(x.slips, always+": "+differs+" always differs from one of these values; && was probably meant")
-	default:
+	case field == "":
 		x.changing = changedField(e)
+	case junction == operators.LogicalAnd:
+		x.slips = append(x.slips, never+": "+field+" cannot have two values; || was probably meant")
+	default:
+		x.slips = append(x.slips, always+": "+field+" always differs from one of these values; && was probably meant")
 	}
 }
 
-var errTakesTime = errors.New("it calls more than operators")
-
-// takesTime reports whether a name in Expression.uses is a function that may be slow.
-func takesTime(name string) bool {
-	function, isCall := strings.CutSuffix(name, "()")
-	return isCall && !slices.Contains([]string{
-		operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
-	}, function)
+// constant returns the value of a condition that does not depend on the object; nil for others, and for those
+// that call functions, which may be slow.
+func (x *Expression) constant(e ast.Expr) ref.Val {
+	function, args := callOf(e)
+	itself := len(args) == 2 && pathOf(args[0]) != "" && pathOf(args[0]) == pathOf(args[1])
+	switch {
+	case itself && function == operators.Equals:
+		return types.True
+	case itself && function == operators.NotEquals:
+		return types.False
+	}
+	for name := range x.uses {
+		if function, isCall := strings.CutSuffix(name, "()"); isCall && !slices.Contains([]string{
+			operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
+		}, function) {
+			return nil
+		}
+	}
+	v, _, _ := x.program.Eval(cel.NoVars()) // an error where a name has to have a value
+	return v
 }
 
 // callOf returns the function of a call and its arguments without a target; empty for others.
@@ -87,25 +91,23 @@ func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.
 
 // changedField returns the field that a condition requires to change, such as object.data; it may be empty.
 func changedField(e ast.Expr) string {
-	switch function, args := callOf(e); function {
+	function, args := callOf(e)
+	switch function {
 	case operators.LogicalAnd:
 		return cmp.Or(changedField(args[0]), changedField(args[1]))
 	case operators.LogicalNot:
-		if function, operands := callOf(args[0]); function == operators.Equals {
-			return sameBefore(operands)
+		if function, args = callOf(args[0]); function != operators.Equals {
+			return ""
 		}
 	case operators.NotEquals:
-		return sameBefore(args)
+	default:
+		return ""
 	}
-	return ""
-}
-
-// sameBefore returns the field that is compared with its old value.
-func sameBefore(operands []ast.Expr) string {
-	for i, e := range operands {
-		path := pathOf(e)
-		if rest, isObject := strings.CutPrefix(path, "object"); isObject && pathOf(operands[1-i]) == "oldObject"+rest {
-			return path
+	for i := range args {
+		field := pathOf(args[i])
+		below, isObject := strings.CutPrefix(field, objectName)
+		if isObject && pathOf(args[1-i]) == oldObjectName+below {
+			return field
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
 	}
 	defer func() { _ = recover() }() // a library may panic on a part that makes no sense by itself
 	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
-		f := finder{evaluation: e, source: parsed.NativeRep().SourceInfo()}
+		f := finder{Evaluation: e, source: parsed.NativeRep().SourceInfo()}
 		f.explain(parsed.NativeRep().Expr(), false)
 		out.Found = f.found
 	}
@@ -53,9 +54,9 @@ const mostFound = 4
 
 // finder finds the parts that make an expression false.
 type finder struct {
-	evaluation *Evaluation
-	source     *ast.SourceInfo
-	found      []string
+	*Evaluation
+	source *ast.SourceInfo
+	found  []string
 }
 
 func (f *finder) add(format string, args ...any) {
@@ -72,7 +73,7 @@ func (f *finder) explain(x ast.Expr, value bool) {
 	case isHas(x) && value:
 		f.operand(fieldOf(x))
 	case isHas(x):
-		f.add("%s is not there", f.sourceOf(fieldOf(x)))
+		f.add("%s is not there", shorten(f.text(fieldOf(x))))
 	case function == operators.LogicalAnd && !value:
 		if i := slices.IndexFunc(args, func(arg ast.Expr) bool { return f.value(arg) == types.False }); i >= 0 {
 			f.explain(args[i], false)
@@ -88,60 +89,47 @@ func (f *finder) explain(x ast.Expr, value bool) {
 	}
 }
 
-// operands adds the values of a call's target and arguments.
+// operands adds the values of a call's target and arguments, and of what a macro such as exists() goes over.
 func (f *finder) operands(x ast.Expr) {
-	if macro, ok := f.source.GetMacroCall(x.ID()); ok { // such as exists()
+	if macro, ok := f.source.GetMacroCall(x.ID()); ok {
 		f.operand(macro.AsCall().Target())
 		return
 	}
-	if x.Kind() != ast.CallKind {
-		return // a bare false has no details
-	}
-	if x.AsCall().IsMemberFunction() {
-		f.operand(x.AsCall().Target())
-	}
+	f.operand(x.AsCall().Target())
 	for _, arg := range x.AsCall().Args() {
 		f.operand(arg)
 	}
 }
 
 func (f *finder) operand(x ast.Expr) {
-	if x == nil || x.Kind() == ast.LiteralKind || x.Kind() == ast.ListKind || x.Kind() == ast.MapKind {
+	if x.Kind() == ast.LiteralKind || x.Kind() == ast.ListKind || x.Kind() == ast.MapKind {
 		return
 	}
 	if v := f.value(x); v != nil {
-		f.add("%s is %s", f.sourceOf(x), summaryOf(v))
+		f.add("%s is %s", shorten(f.text(x)), summaryOf(v))
 	}
 }
 
 // value evaluates a part by itself; nil if that is impossible or unsafe: a language's function may query the
 // cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
-	text, err := cel.ExprToString(x, f.source)
-	if err != nil {
+	part, err := f.scope.compile(f.scope.environment.plain, Source{Text: f.text(x)}, nil)
+	if err != nil || f.asks(part) {
 		return nil
 	}
-	scope := f.evaluation.scope
-	part, err := scope.compile(scope.environment.plain, Source{Text: text}, nil)
-	if err != nil || slices.ContainsFunc(part.uses, f.evaluation.asks) {
-		return nil
-	}
-	v, _ := f.evaluation.evaluate(part)
+	v, _ := f.evaluate(part)
 	return v
 }
 
-// asks reports whether a name uses more than the input.
-func (e *Evaluation) asks(name string) bool {
-	_, extra := e.input.Extra[name]
-	return extra || name == authorizerName
+// text returns the source of a part; empty for none.
+func (f *finder) text(x ast.Expr) string {
+	text, _ := cel.ExprToString(x, f.source)
+	return text
 }
 
-func (f *finder) sourceOf(x ast.Expr) string {
-	text, err := cel.ExprToString(x, f.source)
-	if err != nil {
-		return "a part of it"
-	}
-	return shorten(text)
+// asks reports whether an expression uses more than the input.
+func (e *Evaluation) asks(x *Expression) bool {
+	return x.Uses(authorizerName) || slices.ContainsFunc(slices.Collect(maps.Keys(e.input.Extra)), x.Uses)
 }
 
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
@@ -152,18 +140,14 @@ func fieldOf(x ast.Expr) ast.Expr {
 }
 
 func summaryOf(v ref.Val) string {
-	if size, ok := v.(traits.Sizer); ok {
-		switch v.(type) {
-		case traits.Mapper:
-			return fmt.Sprintf("a map of %v", size.Size().Value())
-		case traits.Lister:
-			return fmt.Sprintf("a list of %v", size.Size().Value())
-		}
-	}
-	switch text, isString := v.Value().(string); {
-	case isString:
-		return fmt.Sprintf("%q", shorten(text))
-	case v == types.NullValue:
+	switch v := v.(type) {
+	case traits.Mapper:
+		return fmt.Sprintf("a map of %v", v.Size().Value())
+	case traits.Lister:
+		return fmt.Sprintf("a list of %v", v.Size().Value())
+	case types.String:
+		return fmt.Sprintf("%q", shorten(string(v)))
+	case types.Null:
 		return "null"
 	}
 	return shorten(fmt.Sprint(v.Value()))

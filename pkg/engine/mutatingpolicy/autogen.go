@@ -82,6 +82,17 @@ func (d derivation) constraints(pods *cel.Constraints) *cel.Constraints {
 	return out
 }
 
+// sources rewrites expressions, except JSON patches.
+func (d derivation) sources(pods []cel.Source) []cel.Source {
+	out := slices.Clone(pods)
+	for i := range out {
+		if !out[i].JSONPatch {
+			out[i].Text = d.rewrite(out[i].Text)
+		}
+	}
+	return out
+}
+
 // reference matches a Pod path to move into the template, as a whole word: a namespaceObject is another
 // object.
 var reference = regexp.MustCompile(`\b(object|oldObject|Object)\.(spec|metadata\.labels|metadata\.annotations)\b`)

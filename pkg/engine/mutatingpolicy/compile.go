@@ -81,32 +81,29 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 // reported at once. The report marks derived expressions, which are in no file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
-	b := cel.Builder{
-		Scope: in.NewScope(), ReplaceAtomic: p.replaceAtomic,
-		Failed: func(n policydecode.Node, err error) {
-			if n.Rule = r.Ref.Rule; derived != nil {
-				err = fmt.Errorf("as derived for Pod controllers: %w", err)
-			}
-			n.Fail("%w", err)
-		},
-	}
-	written := b
+	b := cel.Builder{Scope: in.NewScope(), Failed: func(n policydecode.Node, err error) {
+		if n.Rule = r.Ref.Rule; derived != nil {
+			err = fmt.Errorf("as derived for Pod controllers: %w", err)
+		}
+		n.Fail("%w", err)
+	}}
+	conditions, mutations := p.conditions, p.mutations
 	if derived != nil {
-		r.Ref.Rule, r.Constraints, b.Rewrite = "autogen-"+derived.name,
-			derived.constraints(p.Constraints), derived.rewrite
+		r.Ref.Rule, r.Constraints = "autogen-"+derived.name, derived.constraints(p.Constraints)
+		conditions, mutations = derived.sources(conditions), derived.sources(mutations)
 	}
 	b.Variables(p.variables)
-	r.Scope, r.Conditions, r.Mutations = b.Scope, b.Conditions(p.conditions), b.Mutations(p.mutations)
+	r.Scope, r.Conditions, r.Mutations = b.Scope, b.Conditions(conditions), b.Mutations(mutations)
 	if derived == nil {
 		b.Lint()
 	}
-	r.targetConditions = written.Conditions(p.targetConditions)
-	if target := written.Values([]cel.Source{p.targetExpression},
+	r.targetConditions = b.Conditions(p.targetConditions)
+	if target := b.Values([]cel.Source{p.targetExpression},
 		celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType),
 		celgo.DynType); len(target) > 0 {
 		r.target = target[0]
 	}
-	r.annotations = written.Values(p.annotations, celgo.StringType)
+	r.annotations = b.Values(p.annotations, celgo.StringType)
 	for _, x := range c.exceptions {
 		if slices.Contains(x.policies, policyRef{p.Kind, p.Name}) {
 			r.except(x, cel.Builder{Scope: in.NewScope(), Failed: b.Failed})

@@ -121,6 +121,7 @@ func (e *execution) notMatched(m cel.Match) engine.Step {
 func (e *execution) input() cel.Input {
 	in := cel.Input{
 		Object: e.subject.Object.Object, RequestMap: e.request(), Explain: e.sink.Wants(engine.Unchanged),
+		ReplaceAtomic: e.rule.policy.replaceAtomic,
 	}
 	if !e.onTarget {
 		if e.operation == engine.OperationDelete { // the request has only the old object
@@ -235,7 +236,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if e.rule.policy.targets != nil {
 		step.Trigger = e.trigger.Key
 	}
-	e.rule.Traffic.Mark(&step, e.secrets())
+	e.rule.Mark(&step, e.secrets())
 	before := e.subject.Object.Object
 	if err == nil && object != nil {
 		err = engine.SameObject(before, object)
