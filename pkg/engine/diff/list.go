@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"sort"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -39,13 +40,26 @@ func ends(a, b []any, same func(a, b any) bool) (start, end int) {
 type keyedList struct {
 	items  []any
 	ids    []string
-	places map[string]int
+	places map[string]int // nil for few elements
+}
+
+// fewElements is the number of elements that are found as fast without a map.
+const fewElements = 16
+
+// place returns the index of a named element.
+func (l *keyedList) place(id string) (int, bool) {
+	if l.places != nil {
+		i, known := l.places[id]
+		return i, known
+	}
+	i := slices.Index(l.ids, id)
+	return i, i >= 0
 }
 
 func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
-	moved := movedBetween(a.ids, b.places)
+	moved := movedBetween(a, b)
 	for i, id := range a.ids {
-		j, ok := b.places[id]
+		j, ok := b.place(id)
 		if ok && !moved[id] && Same(a.items[i], b.items[j]) {
 			continue // a path costs more than this
 		}
@@ -60,7 +74,7 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 		c.values(q, a.items[i], b.items[j], n.element)
 	}
 	for j, id := range b.ids {
-		if _, ok := a.places[id]; !ok {
+		if _, ok := a.place(id); !ok {
 			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
 	}
@@ -69,11 +83,11 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 // movedBetween returns the elements, in their old order, that changed their place among the elements of both
 // lists: all but a longest run that kept its order, so that an element taken to the front is one move and not
 // a move of all others.
-func movedBetween(ids []string, inB map[string]int) map[string]bool {
+func movedBetween(a, b *keyedList) map[string]bool {
 	var common []string
 	var places []int
-	for _, id := range ids {
-		if place, ok := inB[id]; ok {
+	for _, id := range a.ids {
+		if place, ok := b.place(id); ok {
 			common, places = append(common, id), append(places, place)
 		}
 	}
@@ -148,13 +162,18 @@ func namingOf(t Type) naming {
 // nameAll names the elements of a list; nil where names are missing or ambiguous, so that only an index is
 // left.
 func (n naming) nameAll(items []any) *keyedList {
-	l := &keyedList{items, make([]string, len(items)), make(map[string]int, len(items))}
+	l := &keyedList{items: items, ids: make([]string, 0, len(items))}
+	if len(items) > fewElements {
+		l.places = make(map[string]int, len(items))
+	}
 	for i, v := range items {
 		id, ok := n.id(v)
-		if _, known := l.places[id]; !ok || known {
+		if _, known := l.place(id); !ok || known {
 			return nil
 		}
-		l.ids[i], l.places[id] = id, i
+		if l.ids = append(l.ids, id); l.places != nil {
+			l.places[id] = i
+		}
 	}
 	return l
 }

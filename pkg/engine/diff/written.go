@@ -8,6 +8,9 @@ func AsWritten(written, decoded, after map[string]any, t Type) map[string]any {
 }
 
 func writtenValue(written, decoded, after any, t Type) any {
+	if Shared(written, decoded) {
+		return after
+	}
 	switch after := after.(type) {
 	case map[string]any:
 		if d, ok := decoded.(map[string]any); ok {
@@ -34,6 +37,8 @@ func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 		d, known := decoded[name]
 		w, has := written[name]
 		switch {
+		case !known && !has:
+			out[name] = v
 		case !known: // written content that a server drops stays in it
 			out[name] = writtenValue(w, map[string]any{}, v, t.Field(name))
 		case !Same(d, v):
@@ -54,7 +59,7 @@ func writtenList(written, decoded, after []any, t Type) []any {
 		place, known := i, len(after) == len(decoded) || i < start
 		switch {
 		case old != nil && now != nil:
-			place, known = old.places[now.ids[i]]
+			place, known = old.place(now.ids[i])
 		case i >= len(after)-end:
 			place, known = i-len(after)+len(decoded), true
 		}
