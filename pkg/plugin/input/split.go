@@ -14,6 +14,9 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
+// maxAhead is the maximum of room for a document, in bytes, before it is read.
+const maxAhead = 64 << 10
+
 // part is the content of one YAML document, or of consecutive JSON documents.
 type part struct {
 	text    []byte
@@ -27,6 +30,7 @@ type splitter struct {
 	from    *bufio.Reader
 	limit   int
 	line    int    // lines read so far
+	last    int    // length of the last document, which the next one may have as well
 	pending []byte // a marker followed by content, which belongs to the next document
 	done    bool
 }
@@ -54,7 +58,8 @@ func (s *splitter) next() (part, error) {
 
 // cut reads up to the next marker or the end.
 func (s *splitter) cut() (part, error) {
-	p := part{line: s.line + 1}
+	p := part{line: s.line + 1, text: make([]byte, 0, min(s.last, maxAhead))}
+	defer func() { s.last = len(p.text) }()
 	if s.pending != nil {
 		p.text, p.line, s.pending = append(p.text, s.pending...), s.line, nil
 	}
