@@ -37,13 +37,19 @@ func (v *Variety) field() string { return fieldMarker(v.Kind) + " " + v.Path }
 // field.
 type Varieties struct {
 	all   []*Variety
-	index map[string]*Variety
+	index map[varietyKey]*Variety
+}
+
+// varietyKey is what a Variety is counted by.
+type varietyKey struct {
+	kind               engine.ChangeKind
+	path, policy, rule string
 }
 
 // Add counts the fields of an object.
 func (v *Varieties) Add(fields []engine.FieldChange) {
 	if v.index == nil {
-		v.index = map[string]*Variety{}
+		v.index = map[varietyKey]*Variety{}
 	}
 	met := map[*Variety]bool{}
 	for i := range fields {
@@ -51,12 +57,13 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			continue
 		}
 		path, value := leaf(&fields[i])
-		one := Variety{Kind: fields[i].Kind, Path: engine.PathPattern(path), Rule: fields[i].Rule}
-		key := one.field() + "\t" + one.Rule.String()
+		rule := fields[i].Rule
+		key := varietyKey{fields[i].Kind, engine.PathPattern(path), rule.Policy, rule.Rule}
 		of := v.index[key]
 		if of == nil {
-			one.Example, one.values = shortValue(value), map[uint64]bool{}
-			of = &one
+			of = &Variety{
+				Kind: key.kind, Path: key.path, Rule: rule, Example: shortValue(value), values: map[uint64]bool{},
+			}
 			v.index[key] = of
 			v.all = append(v.all, of)
 		}
@@ -65,9 +72,7 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			of.from = cmp.Or(of.from, from)
 			of.replacesOthers = of.replacesOthers || of.from != from
 		}
-		if text, err := structured.MarshalLine(value); err == nil { // the diff would report an error as well
-			of.values[maphash.String(hashSeed, text)] = true
-		}
+		of.values[hashOf(value)] = true
 		if !met[of] {
 			met[of] = true
 			of.Objects++
@@ -76,6 +81,16 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 }
 
 var hashSeed = maphash.MakeSeed() //nolint:gochecknoglobals // it does not change
+
+// hashOf returns the hash of a JSON value.
+func hashOf(value any) uint64 {
+	switch value.(type) {
+	case map[string]any, []any:
+		text, _ := structured.MarshalLine(value) // the diff would report an error as well
+		return maphash.String(hashSeed, text)
+	}
+	return maphash.Comparable(hashSeed, value)
+}
 
 // leaf returns the path and value of a field. Of a map with one field that is added or removed, it returns
 // that field, so that a first label is added like a second one.
