@@ -156,15 +156,13 @@ func (f *FieldChange) addsRecord() bool {
 // triggers and rounds it had.
 func (c *Change) HeldBack() []*Step {
 	var out []*Step
-	seen := map[RuleRef]bool{}
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome != Skipped && s.Outcome != NotMatched {
-			seen[s.Rule] = true
+		s := &c.Steps[i]
+		more := func(other Step) bool {
+			return other.Rule == s.Rule && other.Outcome != Skipped && other.Outcome != NotMatched
 		}
-	}
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Outcome == Skipped && !seen[s.Rule] {
-			seen[s.Rule] = true
+		if s.Outcome == Skipped && !slices.ContainsFunc(c.Steps, more) &&
+			!slices.ContainsFunc(out, func(other *Step) bool { return other.Rule == s.Rule }) {
 			out = append(out, s)
 		}
 	}
