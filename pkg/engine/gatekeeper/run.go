@@ -113,10 +113,9 @@ func (r *run) attempt(i int, object *unstructured.Unstructured, h *history) (wal
 	if err := r.clock.Step(); err != nil {
 		return walked{}, err
 	}
-	c := r.candidate
-	c.Object = object.Object
+	r.candidate.Object = object.Object
 	var err error
-	if h.unmet, err = m.criteria.match(&c); err != nil {
+	if h.unmet, err = m.criteria.match(&r.candidate); err != nil {
 		return walked{}, fmt.Errorf("%w: %s cannot be read", err, r.target.Key.Namespace)
 	}
 	if h.unmet != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -241,7 +241,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	if err == nil && object != nil {
 		err = engine.SameObject(before, object)
 	}
-	changed := err == nil && object != nil && !reflect.DeepEqual(object, before)
+	changed := err == nil && object != nil && !diff.Same(object, before)
 	switch {
 	case err != nil:
 		step.Outcome, step.Err = e.outcome(err)
