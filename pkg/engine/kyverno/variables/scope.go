@@ -21,7 +21,7 @@ type Scope struct {
 }
 
 type keeper struct {
-	loaded map[*binding]outcome
+	loaded []outcome
 	size   int // bytes
 }
 
@@ -42,6 +42,7 @@ type binding struct {
 }
 
 type outcome struct {
+	of    *binding
 	value any
 	err   error
 }
@@ -55,8 +56,7 @@ func NewScope(in *jmespath.Interpreter) *Scope {
 // Child returns a scope that sees everything in this one now. Its own values, entries and loaded data stay
 // its own.
 func (s *Scope) Child() *Scope {
-	own := &keeper{loaded: map[*binding]outcome{}}
-	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{own}, s.keepers...)}
+	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{{}}, s.keepers...)}
 }
 
 // Set gives a name a value, hiding any earlier value or entry of that name. The value is shared, never
@@ -111,8 +111,10 @@ func (s *Scope) lookup(name string) (value any, found bool, err error) {
 // resolve returns an entry's value, and loads it unless this scope or a parent has it.
 func (s *Scope) resolve(e *binding) (any, error) {
 	for _, keeper := range s.keepers {
-		if known, ok := keeper.loaded[e]; ok {
-			return known.value, known.err
+		for _, known := range keeper.loaded {
+			if known.of == e {
+				return known.value, known.err
+			}
 		}
 	}
 	value, err := e.load(&Scope{tree: s.tree, head: s.head, before: e.order, keepers: s.keepers})
@@ -125,7 +127,7 @@ func (s *Scope) resolve(e *binding) (any, error) {
 			err = fmt.Errorf("failed to load context entry %s: %w", e.name, err)
 		}
 	}
-	s.keepers[0].loaded[e] = outcome{value, err}
+	s.keepers[0].loaded = append(s.keepers[0].loaded, outcome{e, value, err})
 	return value, err
 }
 
