@@ -26,14 +26,16 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	sink engine.Sink,
 ) ([]engine.Effect, error) {
 	var out []engine.Effect
-	err := p.visit(ctx, &trigger, sink, true, func(r *rule) ([]engine.Step, bool) {
+	err := p.visit(ctx, &trigger, sink, true, func(r *rule) bool {
 		before := len(out)
-		steps := r.run(ctx, trigger, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
-			effects, steps := e.propagate(s)
-			out = append(out, effects...)
-			return steps
+		step := r.run(ctx, trigger, w, sink, func(e *execution, s *variables.Scope) engine.Step {
+			out = append(out, e.propagate(s)...)
+			return engine.Step{}
 		})
-		return steps, len(out) > before
+		if step.Outcome != "" {
+			sink.Step(step)
+		}
+		return len(out) > before
 	})
 	if err != nil {
 		return nil, err
@@ -41,9 +43,9 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	return out, nil
 }
 
-// propagate returns the effects of an admitted rule, and the steps of entries that have none; at least one of
-// either. An entry that fails does not stop the others.
-func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, steps []engine.Step) {
+// propagate returns the effects of an admitted rule, and reports the entries that have none. An entry that
+// fails does not stop the others.
+func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect) {
 	trigger := e.matched.Target
 	if !e.rule.asksTrigger {
 		// Let the trigger's content be freed.
@@ -53,7 +55,7 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 	for _, t := range e.rule.targets {
 		subjects, err := t.subjects(s, e.world.Mapper)
 		if err != nil {
-			steps = append(steps, e.ended(patchResult{}, err)...)
+			e.sink.Step(e.ended(patchResult{}, err))
 			continue
 		}
 		f := &effect{e.rule, trigger, e.matched.Operation, e.confidential || s.Confidential(), t}
@@ -63,7 +65,7 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect, step
 				Apply: f.apply,
 			})
 	}
-	return effects, steps
+	return effects
 }
 
 // apply changes one subject. Variables see the trigger as request.object and the subject as target. A panic
@@ -75,8 +77,8 @@ func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.Wor
 	defer func() { e.end() }()
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential
-	if err := engine.Guard(func() error { step = e.ended(f.patched(e))[0]; return nil }); err != nil {
-		return e.ended(patchResult{}, err)[0]
+	if err := engine.Guard(func() error { step = e.ended(f.patched(e)); return nil }); err != nil {
+		return e.ended(patchResult{}, err)
 	}
 	return step
 }

@@ -111,7 +111,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		"oldObject": nil,
 		"name":      key.Name,
 		"namespace": match.NamespaceOf(e.matched.Object),
-		"kind":      map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
+		"kind":      typeFields(kind.Group, kind.Version, "kind", kind.Kind),
 	}
 	if u := e.matched.Request.User; !u.Empty() {
 		request["userInfo"] = engine.UserInfoFields(&authenticationv1.UserInfo{
@@ -126,10 +126,7 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["subResource"] = key.Subresource
 	}
 	if m := e.matched.Mapping; m != nil {
-		request["resource"] = map[string]any{
-			"group": m.Resource.Group, "version": m.Resource.Version,
-			"resource": m.Resource.Resource,
-		}
+		request["resource"] = typeFields(m.Resource.Group, m.Resource.Version, "resource", m.Resource.Resource)
 	}
 	if old := cmp.Or(e.matched.OldObject, e.matched.Object); e.matched.Operation != engine.OperationCreate {
 		request["oldObject"] = old.Object
@@ -142,6 +139,21 @@ func (e *execution) request(object map[string]any) map[string]any {
 		request["object"] = request["oldObject"]
 	}
 	return request
+}
+
+// types are the results of typeFields, which all requests share.
+//
+//nolint:gochecknoglobals // a cache of what never changes
+var types sync.Map
+
+// typeFields returns a GroupVersionKind, or a GroupVersionResource, as a request has it.
+func typeFields(group, version, key, name string) any {
+	of := [...]string{group, version, key, name}
+	fields, known := types.Load(of)
+	if !known {
+		fields, _ = types.LoadOrStore(of, map[string]any{"group": group, "version": version, key: name})
+	}
+	return fields
 }
 
 // serviceAccount splits "system:serviceaccount:NAMESPACE:NAME"; other users have none.
@@ -191,7 +203,7 @@ func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine
 	return step
 }
 
-func (e *execution) ended(out patchResult, err error) []engine.Step {
+func (e *execution) ended(out patchResult, err error) engine.Step {
 	step := e.rule.step(e.matched.Key, engine.Unchanged, e.why.Err())
 	step.Warnings = out.Warnings
 	switch {
@@ -200,7 +212,7 @@ func (e *execution) ended(out patchResult, err error) []engine.Step {
 	case !diff.Shared(out.Object, e.subject.Object.Object):
 		e.finish(&step, out)
 	}
-	return []engine.Step{e.secrets(step)}
+	return e.secrets(step)
 }
 
 // finish accepts a changed object, unless its identity has changed.

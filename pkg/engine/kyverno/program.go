@@ -36,17 +36,17 @@ func newProgram(policies []*policy) *program {
 func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World,
 	sink engine.Sink,
 ) (*unstructured.Unstructured, error) {
-	err := p.visit(ctx, &t, sink, false, func(r *rule) ([]engine.Step, bool) {
-		steps := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) []engine.Step {
+	err := p.visit(ctx, &t, sink, false, func(r *rule) bool {
+		step := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
 		})
-		step := steps[0]
-		changed := step.Outcome == engine.Changed
-		if changed {
-			t = t.With(step.After)
-			t.Tainted = t.Tainted || step.Taints()
+		sink.Step(step)
+		if step.Outcome != engine.Changed {
+			return false
 		}
-		return steps, changed
+		t = t.With(step.After)
+		t.Tainted = t.Tainted || step.Taints()
+		return true
 	})
 	if err != nil {
 		return nil, err
@@ -57,22 +57,22 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 // run evaluates a rule on an object for the simulated operation, and continues if it is admitted. A panic
 // fails only this rule.
 func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
-	goOn func(*execution, *variables.Scope) []engine.Step,
-) (steps []engine.Step) {
+	goOn func(*execution, *variables.Scope) engine.Step,
+) (step engine.Step) {
 	e := newExecution(ctx, w, r, t, sink)
 	defer func() { e.end() }()
 	e.matched.Operation = r.simulated(t)
 	err := engine.Guard(func() error {
 		scope, err := e.admit()
 		if err == nil {
-			steps = goOn(e, scope)
+			step = goOn(e, scope)
 		}
 		return err
 	})
 	if err != nil {
 		return e.ended(patchResult{}, err)
 	}
-	return steps
+	return step
 }
 
 // simulated returns the operation to evaluate; the user's values take precedence.
@@ -154,10 +154,10 @@ func (p *program) rulesFor(kind string) []*rule {
 }
 
 // visit runs the rules with or without targets that may match an object (all of them if the sink wants
-// reasons), and reports their steps. run also returns whether the rule did something; applyRules: One then
-// skips the rest of its policy.
+// reasons). run reports the steps of a rule, and returns whether it did something; applyRules: One then skips
+// the rest of its policy.
 func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink, targets bool,
-	run func(*rule) ([]engine.Step, bool),
+	run func(*rule) bool,
 ) error {
 	may, did := p.rulesFor(t.Key.Kind), "has changed the object"
 	rules := may
@@ -177,15 +177,12 @@ func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink,
 			sink.Step(r.step(t.Key, engine.Skipped, err))
 			continue
 		}
-		steps, done := run(r)
+		done := run(r)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if done && r.policy.applyOne {
 			applied = r
-		}
-		for _, s := range steps {
-			sink.Step(s)
 		}
 	}
 	return nil
