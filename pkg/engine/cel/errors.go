@@ -10,7 +10,6 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -68,11 +67,6 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 
 // ErrAtomic is a server's error for an apply configuration with values that can only be replaced as a whole.
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
-
-// kindText returns a kind as in messages: "apps/v1 Deployment".
-func kindText(gvk schema.GroupVersionKind) string {
-	return gvk.GroupVersion().String() + " " + gvk.Kind
-}
 
 // compileError returns all problems of an expression that does not compile, each with its place in the
 // expression below it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,13 +83,16 @@ func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r
 		return Result{}, x.At(err)
 	}
 	defer e.recoverAs(x, &err)
-	if x.JSONPatch {
+	switch object := asObject(e.input.Object); {
+	case x.JSONPatch:
 		r, err = e.patch(v)
-	} else {
-		r, err = e.merge(v, types)
+	case types == nil:
+		return Result{}, x.At(&UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s %s, and a guess could lose data: "+
+			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", object.GetAPIVersion(), object.GetKind())})
+	default:
+		r, err = merge(types, object, v.(*dynamic.ObjectVal), e.input.ReplaceAtomic)
 	}
-	var unsupported *UnsupportedError
-	if err != nil && !errors.As(err, &unsupported) {
+	if err != nil {
 		err = e.errorOf(x, err)
 	}
 	return r, x.At(err)
@@ -144,7 +146,7 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	case err != nil && strings.HasPrefix(err.Error(), internalError):
 		return Result{}, fmt.Errorf("JSON Patch: the result is no object: %s", err.Error()[len(internalError):])
 	case err != nil:
-		return Result{}, sortedLines(err)
+		return Result{}, errors.New(sorted(err.Error(), "\n"))
 	}
 	r.Object, r.Patched = e.input.Object, out.(*unstructured.Unstructured).Object
 	if out != part { // no test operation failed
@@ -158,27 +160,21 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 // fieldsPatched returns the top-level fields of an object in a JSON patch, and its identity; all fields if a
 // path is the whole object. The Result has warnings about other versions of an API server.
 func fieldsPatched(live map[string]any, list ref.Val) (fields map[string]any, r Result) {
-	names := []string{"apiVersion", "kind"}
-	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
-		p := it.Next().(*mutation.JSONPatchVal)
+	named, whole := map[string]bool{"apiVersion": true, "kind": true}, false
+	for operation := range elementsOf(list) {
+		p := operation.(*mutation.JSONPatchVal)
 		if len(r.Warnings) == 0 && p.Val != nil && holdsObjectInList(p.Val) {
 			r.Warnings = []engine.Warning{objectInList}
 		}
-		if !strings.Contains(p.Path, "/") {
-			names = slices.AppendSeq(names, maps.Keys(live))
-		}
+		whole = whole || !strings.Contains(p.Path, "/")
 		for _, pointer := range []string{p.Path, p.From} {
 			if segments := strings.Split(pointer, "/"); len(segments) > 1 {
-				names = append(names, jsonpointer.Unescape(segments[1]))
+				named[jsonpointer.Unescape(segments[1])] = true
 			}
 		}
 	}
-	fields = map[string]any{}
-	for _, name := range names {
-		if v, ok := live[name]; ok {
-			fields[name] = v
-		}
-	}
+	fields = maps.Clone(live)
+	maps.DeleteFunc(fields, func(name string, _ any) bool { return !whole && !named[name] })
 	return fields, r
 }
 
@@ -191,56 +187,38 @@ const objectInList = engine.Warning("a list that holds Object{...} as the value 
 
 // holdsObjectInList reports whether a list or a map has an Object as an element.
 func holdsObjectInList(v ref.Val) bool {
-	if isNative(v) {
-		return false
-	}
-	switch v := v.(type) {
-	case traits.Lister:
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			if isObject(it.Next()) {
-				return true
-			}
-		}
-	case traits.Mapper:
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			if isObject(v.Get(it.Next())) {
-				return true
-			}
+	for element := range elementsOf(v) {
+		if _, isObject := element.(*dynamic.ObjectVal); isObject || holdsObjectInList(element) {
+			return true
 		}
 	}
 	return false
 }
 
-func isObject(v ref.Val) bool {
-	_, ok := v.(*dynamic.ObjectVal)
-	return ok || holdsObjectInList(v)
-}
-
-// merge merges an apply configuration (the value of Object{...}) into the evaluation's object by the schema
-// of its kind, whoever owns its fields. It fails with an *UnsupportedError without types, with ErrAtomic, and
-// for a value that does not fit the schema.
-func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter) (Result, error) {
-	live := asObject(e.input.Object)
-	if types == nil {
-		return Result{}, &UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s, and a guess could lose data: "+
-			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", kindText(live.GroupVersionKind()))}
-	}
-	configuration := v.(*dynamic.ObjectVal)
+// merge merges an apply configuration into an object by the schema of its kind, whoever owns its fields. It
+// fails with ErrAtomic unless these values are replaced, and for a value that does not fit the schema.
+func merge(
+	types managedfields.TypeConverter, live *unstructured.Unstructured, configuration *dynamic.ObjectVal,
+	replaceAtomic bool,
+) (Result, error) {
 	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
-		return Result{}, fmt.Errorf("%w: %w", ErrTypeMismatch, sortedLines(err))
+		return Result{}, fmt.Errorf("%w: %s", ErrTypeMismatch, sorted(err.Error(), "\n"))
 	}
-	fields, err := fieldsOf(configuration)
-	if err != nil || len(fields) == 0 { // also if a mutation's condition does not hold
-		return Result{Object: live.Object}, err
+	fields, err := native(configuration.Value())
+	if err != nil {
+		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
-	part := asObject(fields)
+	part := asObject(fields.(map[string]any))
+	if len(part.Object) == 0 { // as if a mutation's condition does not hold
+		return Result{Object: live.Object}, nil
+	}
 	part.SetGroupVersionKind(live.GroupVersionKind())
 	partTyped, err := types.ObjectToTyped(part)
 	if err != nil {
 		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
 	merge := func() (runtime.Object, error) { return patch.ApplyStructuredMergeDiff(types, live, part) }
-	if e.input.ReplaceAtomic {
+	if replaceAtomic {
 		merge = func() (runtime.Object, error) { return replace(types, live, partTyped) }
 	}
 	merged, err := merge()
@@ -248,7 +226,8 @@ func (e *Evaluation) merge(v ref.Val, types managedfields.TypeConverter) (Result
 		return Result{}, mergeError(err, live)
 	}
 	return Result{
-		Object: merged.(*unstructured.Unstructured).Object, Warnings: replacedLists(live.Object, partTyped),
+		Object:   merged.(*unstructured.Unstructured).Object,
+		Warnings: replacedLists(nil, partTyped.Schema(), partTyped.TypeRef(), live.Object, part.Object),
 	}, nil
 }
 
@@ -274,33 +253,17 @@ const unfitLive = "failed to convert original object to typed object: "
 // mergeError adds a hint to the error of an apply configuration.
 func mergeError(err error, live *unstructured.Unstructured) error {
 	if paths, ok := strings.CutPrefix(err.Error(), ErrAtomic.Error()+": "); ok {
-		return fmt.Errorf("%w: %s (a JSONPatch mutation can)", ErrAtomic, strings.Join(slices.Sorted(strings.SplitSeq(paths, ", ")), ", "))
+		return fmt.Errorf("%w: %s (a JSONPatch mutation can)", ErrAtomic, sorted(paths, ", "))
 	}
 	if text, ok := strings.CutPrefix(err.Error(), unfitLive); ok {
-		return fmt.Errorf("the object does not fit the schema of %s: %s", kindText(live.GroupVersionKind()), text)
+		return fmt.Errorf("the object does not fit the schema of %s %s: %s", live.GetAPIVersion(), live.GetKind(), text)
 	}
 	return fmt.Errorf("merge the apply configuration: %w", err)
 }
 
-// sortedLines sorts the lines of a library's error, which come in random order.
-func sortedLines(err error) error {
-	if !strings.Contains(err.Error(), "\n") {
-		return err
-	}
-	return errors.New(strings.Join(slices.Sorted(strings.SplitSeq(err.Error(), "\n")), ", "))
-}
-
-// fieldsOf returns the fields of an apply configuration. It fails if no object can hold one of them, though
-// the schemas of some kinds would accept it.
-func fieldsOf(configuration *dynamic.ObjectVal) (map[string]any, error) {
-	fields, err := configuration.ConvertToNative(reflect.TypeFor[map[string]any]())
-	if err == nil {
-		fields, err = native(fields)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("invalid apply configuration: %w", err)
-	}
-	return fields.(map[string]any), nil
+// sorted sorts the parts of a library's error, which come in random order.
+func sorted(text, separator string) string {
+	return strings.Join(slices.Sorted(strings.SplitSeq(text, separator)), ", ")
 }
 
 // native copies a value as an object of Kubernetes can hold it. An API server does not convert a map or list
@@ -368,11 +331,10 @@ type objectType struct{ *dynamic.ObjectType }
 // Val implements common.ResolvedType.
 func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 	for name, v := range fields {
-		if _, isList := v.(traits.Lister); !isList || isNative(v) {
-			continue
-		}
-		if joined, ok := v.Value().([]any); ok && slices.ContainsFunc(joined, isLiteral) {
-			fields[name] = types.WrapErr(errNested)
+		if _, isList := v.(traits.Lister); isList {
+			if joined, ok := v.Value().([]any); ok && slices.ContainsFunc(joined, isLiteral) {
+				fields[name] = types.WrapErr(errNested)
+			}
 		}
 	}
 	return t.ObjectType.Val(fields)

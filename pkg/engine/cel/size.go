@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"iter"
 	"reflect"
 
 	"github.com/google/cel-go/common/types"
@@ -13,60 +14,57 @@ import (
 // free, so a chain of variables that each join the previous one with itself exceeds any memory.
 const maxElements = 100_000
 
-// subtractSize subtracts the elements of a value from left, and stops at zero. Input data counts only by its
-// length, since it cannot grow.
+// subtractSize subtracts the elements of a value from left, and stops below zero. Input data counts only by
+// its length, since it cannot grow.
 func subtractSize(v ref.Val, left *int) {
-	if *left--; *left < 0 {
-		return
+	*left--
+	if isNative(v) {
+		*left -= int(v.(traits.Sizer).Size().(types.Int))
 	}
-	switch v := v.(type) {
-	case *types.Optional:
-		if v.HasValue() {
-			subtractSize(v.GetValue(), left)
+	for element := range elementsOf(v) {
+		if *left < 0 {
+			return
 		}
-	case *mutation.JSONPatchVal:
-		if v.Val != nil {
-			subtractSize(v.Val, left)
-		}
-	case traits.Mapper:
-		// maps of other types are a policy's variables, which this would evaluate
-		if v.Type() == types.MapType && !counted(v, left) {
-			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
-				subtractSize(v.Get(it.Next()), left)
-			}
-		}
-	case traits.Lister:
-		if !counted(v, left) {
-			for it := v.Iterator(); *left >= 0 && it.HasNext() == types.True; {
-				subtractSize(it.Next(), left)
-			}
-		}
+		subtractSize(element, left)
 	}
 }
 
-// counted reports whether a container need not be traversed: it is input data, or exceeds left.
-func counted(c traits.Sizer, left *int) bool {
-	size, ok := c.Size().(types.Int)
-	switch {
-	case !ok || int64(size) > int64(*left):
-		*left = -1
-		return true
-	case isNative(c):
-		*left -= int(size)
-		return true
+// elementsOf returns the values in a value that an expression has built; none of input data.
+func elementsOf(v ref.Val) iter.Seq[ref.Val] {
+	return func(yield func(ref.Val) bool) {
+		if optional, ok := v.(*types.Optional); ok && optional.HasValue() {
+			yield(optional.GetValue())
+		}
+		if operation, ok := v.(*mutation.JSONPatchVal); ok && operation.Val != nil {
+			yield(operation.Val)
+		}
+		container, ok := v.(traits.Iterable)
+		named, isMap := v.(traits.Mapper)
+		// maps of other types are a policy's variables, which this would evaluate
+		if !ok || isNative(v) || isMap && v.Type() != types.MapType {
+			return
+		}
+		for it := container.Iterator(); it.HasNext() == types.True; {
+			element := it.Next()
+			if isMap {
+				element = named.Get(element)
+			}
+			if !yield(element) {
+				return
+			}
+		}
 	}
-	return false
 }
 
 // isNative reports whether a container is input data, not built by an expression. Only the library's own
 // containers may be asked for their value: joined ones would join their parts recursively.
-func isNative(v any) bool {
+func isNative(v ref.Val) bool {
 	switch reflect.TypeOf(v) {
 	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue([]any{})):
-		_, native := v.(ref.Val).Value().([]any)
+		_, native := v.Value().([]any)
 		return native
 	case reflect.TypeOf(types.DefaultTypeAdapter.NativeToValue(map[string]any{})):
-		_, native := v.(ref.Val).Value().(map[string]any)
+		_, native := v.Value().(map[string]any)
 		return native
 	}
 	return false
