@@ -72,15 +72,15 @@ var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 // compile compiles the expressions; an error goes to the report and leaves the policy broken.
 func (p *policy) compile(x expressions, in *cel.Environment) {
-	b := cel.Builder{Scope: in.NewScope(), Failed: func(n policydecode.Node, err error) { n.Fail("%w", err) }}
+	p.Scope = in.NewScope(func(n policydecode.Node, err error) { n.Fail("%w", err) })
 	for _, v := range x.variables {
 		if !identifier.MatchString(v.Name) {
 			v.Fail("the name of the variable, %q, is no CEL identifier", v.Name)
 			continue
 		}
-		b.Variables([]cel.Source{v})
+		p.Scope.Variables([]cel.Source{v})
 	}
-	p.Scope, p.Conditions, p.Mutations = b.Scope, b.Conditions(x.conditions), b.Mutations(x.mutations)
+	p.Conditions, p.Mutations = p.Scope.Conditions(x.conditions), p.Scope.Mutations(x.mutations)
 	p.Complete()
 	if p.broken = len(p.Report.Errs) > 0; p.broken {
 		return
@@ -90,7 +90,7 @@ func (p *policy) compile(x expressions, in *cel.Environment) {
 			c.Lint("an API server refuses variables in match conditions")
 		}
 	}
-	b.Lint()
+	p.Scope.Lint()
 	p.lint()
 }
 

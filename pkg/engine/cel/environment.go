@@ -2,6 +2,7 @@ package cel
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // The limits of an expression, as in an API server.
@@ -146,26 +148,73 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 // compilation, and many afterwards.
 type Scope struct {
 	environment *Environment
+	failed      func(policydecode.Node, error)
 	variables   []*Expression // without a program after an error
 	compiled    []*Expression // all without an error
 }
 
-// NewScope returns a scope without variables.
-func (e *Environment) NewScope() *Scope {
-	return &Scope{environment: e}
+// NewScope returns a scope without variables, whose errors go to failed.
+func (e *Environment) NewScope(failed func(policydecode.Node, error)) *Scope {
+	return &Scope{environment: e, failed: failed}
 }
 
-// variable compiles a variable for later expressions, as variables.NAME. Its name is declared even after an
+// Variables compiles variables for later expressions, as variables.NAME. A name is declared even after an
 // error, so that one mistake is reported once.
-func (s *Scope) variable(source Source) (*Expression, error) {
-	x, err := s.add(s.environment.plain, source)
-	if err != nil {
-		x = &Expression{Source: source, output: cel.DynType}
+func (s *Scope) Variables(all []Source) {
+	for _, v := range all {
+		x := &Expression{Source: v, output: cel.DynType}
+		if compiled := s.add([]Source{v}, s.environment.plain); len(compiled) > 0 {
+			x = compiled[0]
+		}
+		x.output = declaredType(x.output)
+		s.variables = append(s.variables, x)
 	}
-	x.output = declaredType(x.output)
-	s.variables = append(s.variables, x)
-	return x, err
 }
+
+// Conditions compiles match conditions.
+func (s *Scope) Conditions(all []Source) []*Expression {
+	return s.add(all, s.environment.plain, cel.BoolType)
+}
+
+// Mutations compiles expressions that return Object{...}, which is merged into the object, or a list of
+// JSONPatch{...}.
+func (s *Scope) Mutations(all []Source) (out []*Expression) {
+	for _, x := range all {
+		want := applyConfigurations
+		if x.JSONPatch {
+			want = jsonPatches
+		}
+		out = append(out, s.add([]Source{x}, s.environment.patches, want)...)
+	}
+	return out
+}
+
+// Values compiles expressions whose result must have exactly one of the types.
+func (s *Scope) Values(all []Source, want ...*cel.Type) []*Expression {
+	return s.add(all, s.environment.plain, want...)
+}
+
+// add compiles sources; one without a string has been reported.
+func (s *Scope) add(all []Source, in *cel.Env, want ...*cel.Type) (out []*Expression) {
+	for _, source := range all {
+		if source.Text == "" {
+			continue
+		}
+		x, err := s.compile(in, source, want)
+		if err != nil && source.JSONPatch && plainOperation.MatchString(source.Text) {
+			err = fmt.Errorf("%w\n  an operation is not a map: write JSONPatch{op: \"add\", path: \"/spec/...\", value: ...}", err)
+		}
+		if err != nil {
+			s.failed(source.Node, err)
+			continue
+		}
+		s.compiled, out = append(s.compiled, x), append(out, x)
+	}
+	return out
+}
+
+// plainOperation matches a JSON patch operation written as a map.
+var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
 
 // named returns the last variable with a name, or nil.
 func (s *Scope) named(name string) *Expression {
@@ -175,15 +224,6 @@ func (s *Scope) named(name string) *Expression {
 		}
 	}
 	return nil
-}
-
-// add compiles an expression of the policy; its result must have exactly one of the types, if there are any.
-func (s *Scope) add(in *cel.Env, source Source, want ...*cel.Type) (*Expression, error) {
-	x, err := s.compile(in, source, want)
-	if err == nil {
-		s.compiled = append(s.compiled, x)
-	}
-	return x, err
 }
 
 // Join adds the expressions of another scope to the policy.
@@ -227,7 +267,7 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	if x.program, err = in.Program(checked, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
 		return nil, asWhole(text, err.Error())
 	}
-	if source.condition {
+	if slices.Contains(want, cel.BoolType) { // a condition
 		x.judge(root)
 	}
 	return x, nil

@@ -1,30 +1,46 @@
 package cel
 
-import "github.com/google/cel-go/cel"
+import (
+	"github.com/google/cel-go/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
+)
+
+// only compiles one expression, and returns its error.
+func (s *Scope) only(compile func() []*Expression) (x *Expression, err error) {
+	s.failed = func(_ policydecode.Node, e error) { err = e }
+	if all := compile(); len(all) > 0 {
+		x = all[0]
+	}
+	return x, err
+}
 
 // Variable compiles a variable.
 func (s *Scope) Variable(name, expression string) error {
-	_, err := s.variable(Source{Name: name, Text: expression})
+	_, err := s.only(func() []*Expression {
+		s.Variables([]Source{{Name: name, Text: expression}})
+		return nil
+	})
 	return err
 }
 
-// Condition compiles a boolean expression, as Builder.Conditions does.
+// Condition compiles a boolean expression.
 func (s *Scope) Condition(expression string) (*Expression, error) {
-	return s.Compile(expression, cel.BoolType)
+	return s.only(func() []*Expression { return s.Conditions([]Source{{Text: expression}}) })
 }
 
-// Compile compiles an expression, as Builder.Values does.
+// Compile compiles an expression.
 func (s *Scope) Compile(expression string, want ...*cel.Type) (*Expression, error) {
-	return s.add(s.environment.plain, Source{Text: expression}, want...)
+	return s.only(func() []*Expression { return s.Values([]Source{{Text: expression}}, want...) })
 }
 
-// ApplyConfiguration and JSONPatch compile a mutation, as Builder.Mutations does.
+// ApplyConfiguration and JSONPatch compile a mutation.
 func (s *Scope) ApplyConfiguration(expression string) (*Expression, error) {
-	return s.mutation(Source{Text: expression})
+	return s.only(func() []*Expression { return s.Mutations([]Source{{Text: expression}}) })
 }
 
 func (s *Scope) JSONPatch(expression string) (*Expression, error) {
-	return s.mutation(Source{Text: expression, JSONPatch: true})
+	return s.only(func() []*Expression { return s.Mutations([]Source{{Text: expression, JSONPatch: true}}) })
 }
 
 // Condition evaluates a boolean expression.

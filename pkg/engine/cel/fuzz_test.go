@@ -31,7 +31,7 @@ func FuzzMutate(f *testing.F) {
 	in.Explain, in.ReplaceAtomic = true, true
 	before := runtime.DeepCopyJSON(in.Object)
 	f.Fuzz(func(t *testing.T, expression string) {
-		s := environment.NewScope()
+		s := environment.NewScope(nil)
 		if err := s.Variable("x", expression); err != nil && err.Error() == "" {
 			t.Error("an error without a text")
 		}

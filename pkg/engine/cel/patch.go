@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -54,25 +53,8 @@ var (
 	jsonPatches         = cel.ListType(cel.ObjectType(mutation.JSONPatchTypeName))
 )
 
-// plainOperation matches a JSON patch operation written as a map.
-var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
-
 // ErrTypeMismatch is an apply configuration with the type of another field.
 var ErrTypeMismatch = errors.New("type mismatch")
-
-// mutation compiles an expression that returns Object{...}, which is merged into the object, or a list of
-// JSONPatch{...}.
-func (s *Scope) mutation(source Source) (*Expression, error) {
-	want := applyConfigurations
-	if source.JSONPatch {
-		want = jsonPatches
-	}
-	x, err := s.add(s.environment.patches, source, want)
-	if err != nil && source.JSONPatch && plainOperation.MatchString(source.Text) {
-		err = fmt.Errorf("%w\n  an operation is not a map: write JSONPatch{op: \"add\", path: \"/spec/...\", value: ...}", err)
-	}
-	return x, err
-}
 
 // Mutate evaluates a mutation and applies its patch to the evaluation's object, which is not modified:
 // Replace continues with the result. types has the schema of the object's kind; a mutation that needs it and

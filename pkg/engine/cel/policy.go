@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -18,7 +17,6 @@ type Source struct {
 	policydecode.Node        // of the expression
 	Name, Text        string // a mutation has no name
 	JSONPatch         bool   // of a mutation; else an apply configuration
-	condition         bool   // is a match condition
 }
 
 // DecodeNamed reads a list of names and expressions. twice reports a duplicate name.
@@ -73,49 +71,6 @@ func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patc
 		out = append(out, x)
 	}
 	return out
-}
-
-// Builder compiles a policy. Errors go to Failed.
-type Builder struct {
-	*Scope
-	Failed func(policydecode.Node, error)
-}
-
-// compileAll compiles sources; one without a string has been reported.
-func (b *Builder) compileAll(all []Source, compile func(Source) (*Expression, error)) []*Expression {
-	var out []*Expression
-	for _, x := range all {
-		if x.Text == "" {
-			continue
-		}
-		compiled, err := compile(x)
-		if err != nil {
-			b.Failed(x.Node, err)
-			continue
-		}
-		out = append(out, compiled)
-	}
-	return out
-}
-
-// Variables compiles variables.
-func (b *Builder) Variables(all []Source) { b.compileAll(all, b.variable) }
-
-// Conditions compiles match conditions.
-func (b *Builder) Conditions(all []Source) []*Expression {
-	return b.compileAll(all, func(x Source) (*Expression, error) {
-		x.condition = true
-		return b.add(b.environment.plain, x, cel.BoolType)
-	})
-}
-
-// Mutations compiles mutations.
-func (b *Builder) Mutations(all []Source) []*Expression { return b.compileAll(all, b.mutation) }
-
-// Values compiles expressions whose result must have one of the types.
-func (b *Builder) Values(all []Source, want ...*cel.Type) []*Expression {
-	return b.compileAll(all,
-		func(x Source) (*Expression, error) { return b.add(b.environment.plain, x, want...) })
 }
 
 // Lint warns of fields that no metadata has, of probably mistaken JSON pointers, and of match conditions that

@@ -42,7 +42,7 @@ func TestReads(t *testing.T) {
 			"condition": func(s *cel.Scope) error { _, err := s.Condition(expression); return err },
 			"variable":  func(s *cel.Scope) error { return s.Variable("v", expression) },
 		} {
-			s := environment.NewScope()
+			s := environment.NewScope(nil)
 			if err := compile(s); err != nil {
 				t.Error(err)
 				continue

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
 // builtin converts the kinds of Kubernetes itself.
@@ -27,8 +28,7 @@ func newScope(t testing.TB, o cel.Options) *cel.Scope {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := e.NewScope()
-	return s
+	return e.NewScope(func(_ policydecode.Node, err error) { t.Error(err) })
 }
 
 func parse(t testing.TB, text string) map[string]any {

@@ -81,32 +81,33 @@ func (c *compiler) environment(namespaced bool) (*cel.Environment, error) {
 // reported at once. The report marks derived expressions, which are in no file.
 func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *rule {
 	r := &rule{Policy: p.Policy, policy: p, entries: c.entries}
-	b := cel.Builder{Scope: in.NewScope(), Failed: func(n policydecode.Node, err error) {
+	failed := func(n policydecode.Node, err error) {
 		if n.Rule = r.Ref.Rule; derived != nil {
 			err = fmt.Errorf("as derived for Pod controllers: %w", err)
 		}
 		n.Fail("%w", err)
-	}}
+	}
 	conditions, mutations := p.conditions, p.mutations
 	if derived != nil {
 		r.Ref.Rule, r.Constraints = "autogen-"+derived.name, derived.constraints(p.Constraints)
 		conditions, mutations = derived.sources(conditions), derived.sources(mutations)
 	}
-	b.Variables(p.variables)
-	r.Scope, r.Conditions, r.Mutations = b.Scope, b.Conditions(conditions), b.Mutations(mutations)
+	r.Scope = in.NewScope(failed)
+	r.Scope.Variables(p.variables)
+	r.Conditions, r.Mutations = r.Scope.Conditions(conditions), r.Scope.Mutations(mutations)
 	if derived == nil {
-		b.Lint()
+		r.Scope.Lint()
 	}
-	r.targetConditions = b.Conditions(p.targetConditions)
-	if target := b.Values([]cel.Source{p.targetExpression},
+	r.targetConditions = r.Scope.Conditions(p.targetConditions)
+	if target := r.Scope.Values([]cel.Source{p.targetExpression},
 		celgo.MapType(celgo.StringType, celgo.AnyType), celgo.MapType(celgo.StringType, celgo.DynType),
 		celgo.DynType); len(target) > 0 {
 		r.target = target[0]
 	}
-	r.annotations = b.Values(p.annotations, celgo.StringType)
+	r.annotations = r.Scope.Values(p.annotations, celgo.StringType)
 	for _, x := range c.exceptions {
 		if slices.Contains(x.policies, policyRef{p.Kind, p.Name}) {
-			r.except(x, cel.Builder{Scope: in.NewScope(), Failed: b.Failed})
+			r.except(x, in.NewScope(failed))
 		}
 	}
 	r.Complete()
@@ -137,11 +138,11 @@ func (r *rule) refuse() {
 
 // except compiles an exception for the policy; it does not see the policy's variables. As in Kyverno, an
 // invalid exception disables the policy.
-func (r *rule) except(x *exceptionSpec, b cel.Builder) {
+func (r *rule) except(x *exceptionSpec, s *cel.Scope) {
 	if len(x.Report.Errs) == 0 {
 		r.exceptions = append(r.exceptions,
-			&exception{exceptionSpec: x, scope: b.Scope, conditions: b.Conditions(x.Conditions)})
-		r.Scope.Join(b.Scope)
+			&exception{exceptionSpec: x, scope: s, conditions: s.Conditions(x.Conditions)})
+		r.Scope.Join(s)
 	}
 	if len(x.Report.Errs) > 0 {
 		r.policy.Fail("PolicyException %s, which names it, is broken: Kyverno takes such a policy out of service", x.Name)

@@ -33,9 +33,8 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope := environment.NewScope()
-	builder := cel.Builder{Scope: scope, Failed: func(_ policydecode.Node, err error) { t.Fatal(err) }}
-	x := builder.Values([]cel.Source{{Text: expression}})[0]
+	scope := environment.NewScope(func(_ policydecode.Node, err error) { t.Fatal(err) })
+	x := scope.Values([]cel.Source{{Text: expression}})[0]
 	s := mutatingpolicy.NewSession(t.Context(), w, mutatingpolicy.SessionSettings{Seed: w.Seed, Entries: &mutatingpolicy.Entries{}})
 	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget()).Value(x)
 	return v, s, err

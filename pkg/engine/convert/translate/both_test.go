@@ -30,6 +30,7 @@ type both struct {
 	pod      diff.Type
 	objects  []map[string]any
 	compiled map[string]*cel.Expression
+	err      error // of an expression that does not compile
 }
 
 func newBoth(t testing.TB, objects []map[string]any) *both {
@@ -42,10 +43,10 @@ func newBoth(t testing.TB, objects []map[string]any) *both {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &both{
-		scopes: map[translate.Language]*cel.Scope{translate.MutatingPolicy: kyverno.NewScope(), translate.MutatingAdmissionPolicy: admission.NewScope()},
-		pod:    podType(t), objects: objects, compiled: map[string]*cel.Expression{},
-	}
+	b := &both{pod: podType(t), objects: objects, compiled: map[string]*cel.Expression{}}
+	failed := func(_ policydecode.Node, err error) { b.err = err }
+	b.scopes = map[translate.Language]*cel.Scope{translate.MutatingPolicy: kyverno.NewScope(failed), translate.MutatingAdmissionPolicy: admission.NewScope(failed)}
+	return b
 }
 
 func podType(t testing.TB) diff.Type {
@@ -108,8 +109,11 @@ func (b *both) compile(t testing.TB, l translate.Language, e expr.Expr, want ...
 	text := e.String()
 	key := fmt.Sprint(l) + text
 	if b.compiled[key] == nil {
-		builder := cel.Builder{Scope: b.scopes[l], Failed: func(_ policydecode.Node, err error) { t.Fatalf("%v\n%s", err, text) }}
-		b.compiled[key] = builder.Values([]cel.Source{{Text: text}}, want...)[0]
+		compiled := b.scopes[l].Values([]cel.Source{{Text: text}}, want...)
+		if len(compiled) == 0 {
+			t.Fatalf("%v\n%s", b.err, text)
+		}
+		b.compiled[key] = compiled[0]
 	}
 	return b.compiled[key]
 }
