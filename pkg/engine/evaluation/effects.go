@@ -85,10 +85,10 @@ func (f *orderedEffect) selects(u *unstructured.Unstructured) bool {
 // triggered holds the effects and steps of one object as a trigger.
 type triggered struct {
 	key      engine.ObjectKey
-	covered  bool   // a rule may be triggered by it
 	chosen   bool   // it is in the scope
 	resource string // of the object; known where reasons are wanted
-	effects  []orderedEffect
+	place    int    // of the trigger in the run
+	effects  []*orderedEffect
 	rec      *recorder
 }
 
@@ -133,11 +133,10 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	if e.options.Reasons {
 		out.resource = resourceName(&t)
 	}
-	s, covered, err := c.asTrigger(ctx, t)
+	s, _, err := c.asTrigger(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	out.covered = covered
 	for _, p := range c.programs {
 		if err := e.effectsOf(ctx, s, p, out); err != nil {
 			return nil, err
@@ -165,9 +164,9 @@ func (e *Evaluation) effectsOf(ctx context.Context, t state, p propagation, out 
 				out.rec.steps = append(out.rec.steps, *s)
 			}
 		}
-		for i := range one.effects {
-			if f := &one.effects[i]; p.asks(f.Rule, t.target.Key) {
-				out.effects = append(out.effects, *f)
+		for _, f := range one.effects {
+			if p.asks(f.Rule, t.target.Key) {
+				out.effects = append(out.effects, f)
 			}
 		}
 	}
@@ -193,7 +192,7 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 		s.Confidential = s.Confidential || quotes(&t.target, s)
 	}
 	for _, effect := range effects {
-		out.effects = append(out.effects, orderedEffect{
+		out.effects = append(out.effects, &orderedEffect{
 			Effect: effect, turn: p.turn(effect.Rule), by: t.by,
 			created: t.target.Request.Operation == engine.OperationCreate,
 		})
@@ -211,16 +210,13 @@ func (e *Evaluation) addInScope(f *orderedEffect) {
 // keep stores the effects of one trigger that may act in the scope, and its steps. It is called for one
 // trigger after the other, in source order.
 func (e *Evaluation) keep(t *triggered) {
-	for i := range t.effects {
-		f := &t.effects[i]
-		f.trigger = e.effects.triggers
+	t.place = e.effects.triggers
+	for _, f := range t.effects {
+		f.trigger = t.place
 		e.addInScope(f)
 	}
 	e.effects.triggers++
 	e.reaches.note(t)
-	if !e.options.Scope.InShard(t.key) {
-		return // its own shard reports it
-	}
 	failed := slices.ContainsFunc(t.rec.steps,
 		func(s engine.Step) bool { return s.Outcome.Incomplete() && e.reaching[s.Rule] })
 	if t.chosen || failed {
@@ -277,7 +273,7 @@ func (e *Evaluation) reportTrigger(c *engine.Change) {
 		}
 	}
 	asked := slices.DeleteFunc(slices.Concat(c.Asked, e.others), func(r engine.RuleRef) bool {
-		return slices.ContainsFunc(t.effects, func(f orderedEffect) bool { return f.Rule == r })
+		return slices.ContainsFunc(t.effects, func(f *orderedEffect) bool { return f.Rule == r && !f.gone })
 	})
 	for _, one := range states(c) {
 		one.Asked = asked

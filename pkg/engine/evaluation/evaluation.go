@@ -159,11 +159,7 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 		func(all [][]*triggered) error {
 			for _, lanes := range all {
 				for i, t := range lanes {
-					l := e.lanes()[i]
-					if l.chains.possible && t.covered {
-						l.chains.places[t.key.Named()] = l.effects.triggers
-					}
-					l.keep(t)
+					e.lanes()[i].keep(t)
 				}
 			}
 			return nil
@@ -279,29 +275,54 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	ctx, done := limit.Object(ctx, t.Key)
 	defer done()
 	p := e.begin(ctx, t, e.options.Reasons)
-	if scoped {
-		if err := p.chain(); err != nil {
-			return nil, err
-		}
-	}
-	before := p.target.Object
-	var acting []*orderedEffect
-	if t.Key.Of == (engine.Maker{}) { // rules that change others act only on existing objects
-		acting = e.effects.actingOn(t.Key, t.Object)
-	}
-	if err := p.effects(acting); err != nil {
+	if err := p.evaluate(scoped, nil, nil); err != nil {
 		return nil, err
-	}
-	if p.target.Object != before {
-		if err := p.settle(acting, scoped); err != nil {
-			return nil, err
-		}
 	}
 	c, err := p.change(t, scoped)
 	if err == nil {
 		Conceal(c)
 	}
 	return c, err
+}
+
+// evaluate applies the object's own rules, if wanted, and the effects on it. It calls a function at the turn
+// of each rule that the object may trigger.
+func (p *pass) evaluate(own bool, rules []*asked, atTurn func(*asked) error) error {
+	if own {
+		if err := p.chain(); err != nil {
+			return err
+		}
+	}
+	begun, from := p.target.Object, turn{}
+	for _, r := range rules {
+		if err := p.act(from, r.turn); err != nil {
+			return err
+		}
+		if err := atTurn(r); err != nil {
+			return err
+		}
+		from = r.turn
+	}
+	if err := p.act(from, end); err != nil || p.target.Object == begun {
+		return err
+	}
+	return p.settle(own)
+}
+
+// act applies the effects on the object of the rules from one turn to before another.
+func (p *pass) act(from, to turn) error {
+	if p.target.Key.Of != (engine.Maker{}) {
+		return nil // rules that change others act only on existing objects
+	}
+	for _, f := range p.effects.actingOn(p.target.Key, p.rec.before) {
+		if f.compare(from) < 0 || f.compare(to) >= 0 {
+			continue
+		}
+		if err := p.effect(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // handOver reviews the changes that rules wrote, and hands all over in their order.

@@ -62,30 +62,12 @@ func (x *reaches) note(t *triggered) {
 	if x == nil {
 		return
 	}
-	counted := map[*reach]bool{}
-	for i := range t.effects {
-		if r := x.byRule[t.effects[i].Rule]; r != nil && !counted[r] {
-			counted[r] = true
-			r.triggers++
-		}
-	}
 	for _, s := range t.rec.steps {
-		if r := x.byRule[s.Rule]; r != nil && !counted[r] {
+		if r := x.byRule[s.Rule]; r != nil &&
+			!slices.ContainsFunc(t.effects, func(f *orderedEffect) bool { return f.Rule == s.Rule }) {
 			shown := shownStep(s, &view{}, &view{})
 			r.missed(t, &shown)
 		}
-	}
-}
-
-// recount corrects the number of objects that trigger a rule.
-func (x *reaches) recount(rule engine.RuleRef, had, has bool) {
-	if x == nil || had == has {
-		return
-	}
-	if r := x.byRule[rule]; r != nil && has {
-		r.triggers++
-	} else if r != nil {
-		r.triggers--
 	}
 }
 
@@ -120,6 +102,9 @@ func (x *reaches) index(effects []*orderedEffect) {
 	}
 	for _, f := range effects {
 		if r := x.byRule[f.Rule]; r != nil {
+			if n := len(r.effects); n == 0 || r.effects[n-1].trigger != f.trigger {
+				r.triggers++
+			}
 			r.effects = append(r.effects, f)
 		}
 	}

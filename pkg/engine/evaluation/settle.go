@@ -32,7 +32,7 @@ func (p *pass) reset(m mark) {
 // settle shows an object that effects have changed to its own rules, like admission of the write, then their
 // result to the effects, including effects that only the new labels select, until nothing changes. Rules that
 // do not settle are not idempotent: the object stays as it was.
-func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
+func (p *pass) settle(scoped bool) error {
 	own := scoped && covers(p.chains.own, &p.target)
 	if !own && !p.selectedLate() {
 		return nil
@@ -47,7 +47,7 @@ func (p *pass) settle(effects []*orderedEffect, scoped bool) error {
 		}
 		if p.target.Object != last.target.Object || p.selectedLate() {
 			p.unselected = nil
-			if err := p.effects(effects); err != nil {
+			if err := p.act(turn{}, end); err != nil {
 				return err
 			}
 		}
@@ -117,15 +117,6 @@ func labelled(all []engine.Selection) []engine.Selection {
 // selectedLate reports whether new labels of the object are selected by effects that have passed it by.
 func (p *pass) selectedLate() bool {
 	return slices.ContainsFunc(p.unselected, func(f *orderedEffect) bool { return f.selects(p.target.Object) })
-}
-
-func (p *pass) effects(effects []*orderedEffect) error {
-	for _, f := range effects {
-		if err := p.effect(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // denied reports whether admission would deny the object, from the given step on.
