@@ -61,16 +61,18 @@ type Environment struct {
 
 	unquoted bool
 
-	mu    sync.Mutex // held during compilation
-	scope *Scope     // the current policy's
+	mu sync.Mutex // held during compilation
+	// variables has the fields of the current policy's variables, so that policies share an environment: a
+	// separate one would take the memory of a hundred expressions.
+	variables *apiservercel.DeclType
 }
 
 // NewEnvironment returns an environment, which takes some milliseconds. It fails if the Extensions contradict
 // each other or existing declarations.
 func NewEnvironment(o Options) (*Environment, error) {
 	e := &Environment{unquoted: o.Unquoted}
+	e.variables = apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
-	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 	if o.RequestObjects {
 		for _, name := range []string{objectName, oldObjectName} {
 			request.Fields[name] = apiservercel.NewDeclField(name, apiservercel.DynType, false, nil, nil)
@@ -81,7 +83,7 @@ func NewEnvironment(o Options) (*Environment, error) {
 		cel.EnableMacroCallTracking(),
 		cel.Variable(objectName, cel.DynType), cel.Variable(oldObjectName, cel.DynType),
 		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()),
-		cel.Variable(variablesName, variables.CelType()),
+		cel.Variable(variablesName, e.variables.CelType()),
 	}
 	if o.Params {
 		names = append(names, cel.Variable(paramsName, cel.DynType))
@@ -91,57 +93,31 @@ func NewEnvironment(o Options) (*Environment, error) {
 			cel.Variable(requestResourceName, library.ResourceCheckType))
 	}
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
-	provider := apiservercel.NewDeclTypeProvider(namespace, request, variables)
+	provider := apiservercel.NewDeclTypeProvider(namespace, request, e.variables)
 	provider.SetRecognizeKeywordAsFieldName(true)
 	declared, err := provider.EnvOptions(base.CELTypeProvider())
 	if err != nil {
 		return nil, err
 	}
-	// Each step wraps the previous step's types, so they cannot be merged.
-	plain, err := base.Extend(append(names, declared...)...)
-	if err != nil {
-		return nil, err
-	}
-	patches, err := plain.Extend(common.ResolverEnvOption(&patchTypes{}), library.JSONPatch())
-	if err != nil {
-		return nil, err
-	}
-	if e.patches, err = e.complete(patches, o.Extensions); err != nil {
+	names = append(names, declared...)
+	patches := []cel.EnvOption{common.ResolverEnvOption(&patchTypes{}), library.JSONPatch()}
+	if e.patches, err = extend(base, names, patches, o.Extensions); err != nil {
 		return nil, err
 	}
 	if e.plain = e.patches; !o.PatchTypes {
-		e.plain, err = e.complete(plain, o.Extensions)
+		e.plain, err = extend(base, names, o.Extensions)
 	}
 	return e, err
 }
 
-// complete adds a language's extensions and the variables of policies.
-func (e *Environment) complete(env *cel.Env, extensions []cel.EnvOption) (*cel.Env, error) {
-	env, err := env.Extend(extensions...)
-	if err != nil {
-		return nil, err
+// extend extends an environment in steps, which cannot be merged: each wraps the types of those before.
+func extend(env *cel.Env, steps ...[]cel.EnvOption) (_ *cel.Env, err error) {
+	for _, options := range steps {
+		if env, err = env.Extend(options...); err != nil {
+			return nil, err
+		}
 	}
-	return env.Extend(cel.CustomTypeProvider(variableTypes{Provider: env.CELTypeProvider(), environment: e}))
-}
-
-// variableTypes has the types of the current policy's variables, so that policies share an environment: a
-// separate one would take the memory of a hundred expressions.
-type variableTypes struct {
-	types.Provider
-	environment *Environment
-}
-
-// FindStructFieldType implements types.Provider.
-func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, bool) {
-	if of != variablesTypeName {
-		return t.Provider.FindStructFieldType(of, field)
-	}
-	name, ok := apiservercel.Unescape(field)
-	v := t.environment.scope.named(name)
-	if !ok || v == nil {
-		return nil, false
-	}
-	return &types.FieldType{Type: v.output}, true
+	return env.Extend() // a library that extends it itself has ended the declarations
 }
 
 // Scope compiles the expressions of one policy, which share its variables. It serves one goroutine during
@@ -149,25 +125,26 @@ func (t variableTypes) FindStructFieldType(of, field string) (*types.FieldType, 
 type Scope struct {
 	environment *Environment
 	failed      func(policydecode.Node, error)
-	variables   []*Expression // without a program after an error
-	compiled    []*Expression // all without an error
+	variables   []*Expression
+	types       map[string]*apiservercel.DeclField // of variables
+	compiled    []*Expression                      // with variables
 }
 
 // NewScope returns a scope without variables, whose errors go to failed.
 func (e *Environment) NewScope(failed func(policydecode.Node, error)) *Scope {
-	return &Scope{environment: e, failed: failed}
+	return &Scope{environment: e, failed: failed, types: map[string]*apiservercel.DeclField{}}
 }
 
 // Variables compiles variables for later expressions, as variables.NAME. A name is declared even after an
 // error, so that one mistake is reported once.
 func (s *Scope) Variables(all []Source) {
 	for _, v := range all {
-		x := &Expression{Source: v, output: cel.DynType}
+		output := cel.DynType
 		if compiled := s.add([]Source{v}, s.environment.plain); len(compiled) > 0 {
-			x = compiled[0]
+			s.variables, output = append(s.variables, compiled[0]), declaredType(compiled[0].output)
 		}
-		x.output = declaredType(x.output)
-		s.variables = append(s.variables, x)
+		declared := apiservercel.NewSimpleTypeWithMinSize(output.String(), output, nil, 0)
+		s.types[v.Name] = apiservercel.NewDeclField(v.Name, declared, true, nil, nil)
 	}
 }
 
@@ -216,16 +193,6 @@ func (s *Scope) add(all []Source, in *cel.Env, want ...*cel.Type) (out []*Expres
 // plainOperation matches a JSON patch operation written as a map.
 var plainOperation = regexp.MustCompile(`\{\s*["']op["']\s*:`)
 
-// named returns the last variable with a name, or nil.
-func (s *Scope) named(name string) *Expression {
-	for _, x := range slices.Backward(s.variables) {
-		if x.Name == name {
-			return x
-		}
-	}
-	return nil
-}
-
 // Join adds the expressions of another scope to the policy.
 func (s *Scope) Join(other *Scope) { s.compiled = append(s.compiled, other.compiled...) }
 
@@ -253,7 +220,7 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 	}()
 	s.environment.mu.Lock()
 	defer s.environment.mu.Unlock()
-	s.environment.scope = s
+	s.environment.variables.Fields = s.types
 	checked, issues := in.Compile(text)
 	if issues.Err() != nil {
 		return nil, compileError(text, issues)
@@ -276,15 +243,13 @@ func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expres
 // declaredType returns the type to declare for a variable of type t, as precisely as a declaration can
 // express it, because a literal may only hold elements of one type.
 func declaredType(t *cel.Type) *cel.Type {
-	switch t {
-	case cel.AnyType, cel.BoolType, cel.BytesType, cel.DoubleType, cel.DurationType,
-		cel.IntType, cel.NullType, cel.StringType, cel.TimestampType, cel.UintType:
+	switch parameters := t.Parameters(); t.Kind() {
+	case types.AnyKind, types.BoolKind, types.BytesKind, types.DoubleKind, types.DurationKind, types.IntKind,
+		types.NullTypeKind, types.StringKind, types.TimestampKind, types.UintKind:
 		return t
-	}
-	switch parameters := t.Parameters(); {
-	case t.Kind() == types.ListKind && len(parameters) == 1:
+	case types.ListKind:
 		return cel.ListType(declaredType(parameters[0]))
-	case t.Kind() == types.MapKind && len(parameters) == 2:
+	case types.MapKind:
 		return cel.MapType(declaredType(parameters[0]), declaredType(parameters[1]))
 	}
 	return cel.DynType
