@@ -169,7 +169,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	if p != nil {
 		in.Params = p.content
 	}
-	if err := u.Scope.Evaluate(ctx, in, cel.MatchBudget()).Holds(u.Conditions); err != nil {
+	if err := u.Scope.Evaluate(ctx, in, cel.MatchBudget).Holds(u.Conditions); err != nil {
 		return r.fail(u, step, err)
 	}
 	if u.Reinvoked {
@@ -251,7 +251,7 @@ func (r *run) mutation(
 		}
 		types = s.Types
 	}
-	result, err := u.Scope.Evaluate(ctx, in, cel.MutationBudget()).Mutate(x, types)
+	result, err := u.Scope.Evaluate(ctx, in, cel.MutationBudget).Mutate(x, types)
 	if err != nil {
 		return result, err
 	}

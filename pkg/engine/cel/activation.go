@@ -97,8 +97,8 @@ func (e *Evaluation) namespace() ref.Val {
 // authorizer returns the value of authorizer, or of authorizer.requestResource.
 func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	if e.input.Access == nil {
-		e.missing = &UnsupportedError{errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
-		return types.WrapErr(e.missing)
+		e.ended = &UnsupportedError{errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
+		return types.WrapErr(e.ended)
 	}
 	user := &user.DefaultInfo{Name: e.input.User.Username, Groups: e.input.User.Groups}
 	if ofRequest {
@@ -124,7 +124,7 @@ func (a access) Authorize(
 	}
 	d, err := a.input.Access.Authorize(a.ctx, r)
 	if err != nil {
-		a.missing = &UnsupportedError{err}
+		a.ended = &UnsupportedError{err}
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	if d.Error != "" {

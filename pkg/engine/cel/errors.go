@@ -12,7 +12,6 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // At adds the place of an expression to its error, and how to specify an unknown user that it needs.
@@ -34,26 +33,6 @@ const maxQuoted = 120
 // shorten returns an expression on one short line.
 func shorten(expression string) string {
 	return engine.Shorten(strings.Join(strings.Fields(expression), " "), maxQuoted)
-}
-
-// LimitError is an evaluation that exceeded a limit.
-type LimitError struct {
-	Expression string
-	Limit      limit.Error
-	Server     bool // an API server has this limit too
-}
-
-// Error names the limit.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("expression %q was stopped: it %s", shorten(e.Expression), e.Limit.Error())
-}
-
-// Unwrap returns the limit if only this program has it, so that a server's result is unknown.
-func (e *LimitError) Unwrap() error {
-	if e.Server {
-		return nil
-	}
-	return &e.Limit
 }
 
 // UnsupportedError is a requirement of a policy that this run does not meet.

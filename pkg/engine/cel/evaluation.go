@@ -17,21 +17,15 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// Budget bounds the total cost of an Evaluation. A single expression is also limited to one million units.
-type Budget struct {
-	Cost int64
-	Of   string // the owner of the budget, for errors
-}
+// Budget bounds the total cost of an Evaluation, in an API server's units. A single expression is also
+// limited to one million.
+type Budget int64
 
-// MatchBudget is an API server's budget for the match conditions of a policy.
-func MatchBudget() Budget {
-	return Budget{Cost: celconfig.RuntimeCELCostBudgetMatchConditions, Of: "all match conditions of a policy"}
-}
-
-// MutationBudget is an API server's budget for each mutation of a policy.
-func MutationBudget() Budget {
-	return Budget{Cost: celconfig.RuntimeCELCostBudget, Of: "a mutation and its variables"}
-}
+// The budgets of an API server.
+const (
+	MatchBudget    Budget = celconfig.RuntimeCELCostBudgetMatchConditions // all match conditions of a policy
+	MutationBudget Budget = celconfig.RuntimeCELCostBudget                // a mutation and its variables
+)
 
 // Evaluation evaluates expressions of one policy on one object. It serves one goroutine and never modifies
 // its input.
@@ -42,8 +36,8 @@ type Evaluation struct {
 	values     map[string]any // by names
 	activation cel.Activation // of the values
 	budget     Budget
-	left       int64 // of the budget
-	missing    error // what an expression needs and the run lacks
+	left       Budget
+	ended      error // a limit that was exceeded, or what an expression needs and the run lacks
 }
 
 // Evaluate binds an input, without evaluating anything.
@@ -51,7 +45,7 @@ func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	if limit.ClockOf(ctx) == nil {
 		ctx, _ = limit.Rule(ctx, nil)
 	}
-	e := &Evaluation{ctx: ctx, scope: s, input: in, budget: b, left: b.Cost}
+	e := &Evaluation{ctx: ctx, scope: s, input: in, budget: b, left: b}
 	e.values = e.bind()
 	e.activation, _ = cel.NewActivation(e.values) // which takes every map
 	return e
@@ -68,10 +62,8 @@ func (e *Evaluation) Holds(conditions []*Expression) error {
 	var failures []error
 	for _, x := range conditions {
 		v, err := e.Value(x)
-		var stopped *LimitError
 		switch {
-		// all others would fail too
-		case err != nil && (errors.As(err, &stopped) || e.ctx.Err() != nil || e.missing != nil):
+		case err != nil && (e.ended != nil || e.ctx.Err() != nil): // all others would fail too
 			return x.At(err)
 		case err != nil:
 			failures = append(failures, x.At(err))
@@ -91,8 +83,8 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 	go func() {
 		defer close(done)
 		defer e.recoverAs(x, &err)
-		if v, err = e.evaluate(x); e.missing != nil {
-			v, err = nil, e.missing
+		if v, err = e.evaluate(x); e.ended != nil {
+			v, err = nil, e.ended
 		}
 	}()
 	for {
@@ -104,7 +96,7 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 		case <-time.After(limit.Left(e.ctx) + time.Millisecond):
 			var over *limit.Error
 			if errors.As(e.ctx.Err(), &over) {
-				return nil, &LimitError{Expression: x.Text, Limit: *over}
+				return nil, stopped(x, over)
 			}
 		}
 	}
@@ -117,34 +109,38 @@ func (e *Evaluation) evaluate(x *Expression) (ref.Val, error) {
 	}
 	v, details, err := x.program.ContextEval(e.ctx, e.activation)
 	if cost := details.ActualCost(); cost != nil { // without that of variables, which have been charged
-		e.left -= int64(*cost)
+		e.left -= Budget(*cost)
 	}
 	left := maxElements
-	var stopped *LimitError
 	var cancelled interpreter.EvalCancelledError
 	switch {
-	case errors.As(err, &stopped): // by a variable
-		return nil, stopped
+	case e.ended != nil: // by a variable
 	case e.left < 0:
-		return nil, costError(x, e.budget)
+		e.ended = costError(x, e.budget)
 	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
-		return nil, costError(x, Budget{Cost: celconfig.PerCallLimit, Of: "one expression"})
+		e.ended = costError(x, celconfig.PerCallLimit)
 	case err != nil:
 		return nil, cmp.Or(e.ctx.Err(), e.errorOf(x, err))
 	}
-	if subtractSize(v, &left); left < 0 {
-		over := limit.Error{What: "elements in one value", Max: maxElements}
-		return nil, &LimitError{Expression: x.Text, Limit: over}
+	if subtractSize(v, &left); left < 0 && e.ended == nil {
+		e.ended = stopped(x, &limit.Error{What: "elements in one value", Max: maxElements})
 	}
-	return v, nil
+	return v, e.ended
 }
 
-// costError returns the error of an expression that exceeds an API server's budget.
-func costError(x *Expression, granted Budget) error {
-	return &LimitError{
-		Expression: x.Text,
-		Limit:      limit.Error{What: "units of CEL cost for " + granted.Of, Max: int(granted.Cost)}, Server: true,
-	}
+// stopped returns the error of an expression that exceeds a limit.
+func stopped(x *Expression, over *limit.Error) error {
+	return fmt.Errorf("expression %q was stopped: it %w", shorten(x.Text), over)
+}
+
+// costError returns the error of an expression that exceeds an API server's budget. It is not a limit.Error,
+// which would leave a server's result unknown.
+func costError(x *Expression, b Budget) error {
+	of := map[Budget]string{
+		celconfig.PerCallLimit: "one expression",
+		MatchBudget:            "all match conditions of a policy", MutationBudget: "a mutation and its variables",
+	}[b]
+	return errors.New(stopped(x, &limit.Error{What: "units of CEL cost for " + of, Max: int(b)}).Error())
 }
 
 // recoverAs turns a library's panic into the error of the expression.

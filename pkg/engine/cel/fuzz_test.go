@@ -36,18 +36,18 @@ func FuzzMutate(f *testing.F) {
 			t.Error("an error without a text")
 		}
 		if x, err := s.Condition(expression); err == nil {
-			if s.Evaluate(t.Context(), in, cel.MatchBudget()).Unmet(x).Error() == "" {
+			if s.Evaluate(t.Context(), in, cel.MatchBudget).Unmet(x).Error() == "" {
 				t.Error("a reason without a text")
 			}
 		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
 			merged, err := s.ApplyConfiguration(text)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(merged, builtin)
+				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget).Mutate(merged, builtin)
 			}
 			patched, err := s.JSONPatch(text)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(patched, builtin)
+				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget).Mutate(patched, builtin)
 			}
 		}
 		if diff := cmp.Diff(before, in.Object); diff != "" {

@@ -67,7 +67,7 @@ func TestEvaluationIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, builtin)
+			_, err = s.Evaluate(t.Context(), input(t), cel.MutationBudget).Mutate(m, builtin)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -109,7 +109,7 @@ func TestEvaluationCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Evaluate(ctx, input(t), cel.MatchBudget()).Condition(x); !errors.Is(err, context.Canceled) {
+	if _, err := s.Evaluate(ctx, input(t), cel.MatchBudget).Condition(x); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func mutate(t *testing.T, s *cel.Scope, m *cel.Expression, replaceAtomic bool) (
 	in := input(t)
 	in.ReplaceAtomic = replaceAtomic
 	before := runtime.DeepCopyJSON(in.Object)
-	r, err := s.Evaluate(t.Context(), in, cel.MutationBudget()).Mutate(m, builtin)
+	r, err := s.Evaluate(t.Context(), in, cel.MutationBudget).Mutate(m, builtin)
 	if diff := cmp.Diff(before, in.Object); diff != "" {
 		t.Error("the object is modified:\n" + diff)
 	}
@@ -137,7 +137,7 @@ func TestApplyConfigurations(t *testing.T) {
 
 func TestMutationWithoutSchema(t *testing.T) {
 	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}")
-	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget()).Mutate(m, nil)
+	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget).Mutate(m, nil)
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
 		t.Errorf("got %v", err)

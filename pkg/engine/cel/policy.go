@@ -47,20 +47,19 @@ func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patc
 	var out []Source
 	for _, item := range list {
 		f := item.Fields()
-		x := Source{}
-		own, wrong := "applyConfiguration", "jsonPatch"
-		switch patchType := f.At("patchType").Text(); patchType {
-		case "ApplyConfiguration":
-		case "JSONPatch":
-			own, wrong, x.JSONPatch = wrong, own, true
-		default:
+		patchType, own, wrong := f.At("patchType").Text(), "applyConfiguration", "jsonPatch"
+		x := Source{JSONPatch: patchType == "JSONPatch"}
+		switch {
+		case x.JSONPatch:
+			own, wrong = wrong, own
+		case patchType != "ApplyConfiguration":
 			f.At("patchType").Fail("must be ApplyConfiguration or JSONPatch, not %q", patchType)
 			if other == nil {
 				continue
 			}
 		}
 		if other != nil && f.Has(wrong) {
-			other(f.At(wrong), f.At("patchType").Text())
+			other(f.At(wrong), patchType)
 		}
 		inner := f.At(own).Fields()
 		x.Node = inner.At("expression")

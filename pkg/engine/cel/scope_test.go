@@ -92,7 +92,7 @@ func TestExpressions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.Evaluate(t.Context(), input(t), cel.MatchBudget()).Condition(x)
+			got, err := s.Evaluate(t.Context(), input(t), cel.MatchBudget).Condition(x)
 			if err != nil || got != c.want {
 				t.Errorf("got %t, %v", got, err)
 			}
@@ -198,7 +198,7 @@ func TestAuthorizerAsks(t *testing.T) {
 		var asked []engine.AccessRequest
 		in := input(t)
 		in.Access, in.User = answers{"get", &asked, nil}, alice
-		allowed, err := s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x)
+		allowed, err := s.Evaluate(t.Context(), in, cel.MatchBudget).Condition(x)
 		if err != nil || !allowed {
 			t.Errorf("%s: %t, %v", expression, allowed, err)
 		}
@@ -216,7 +216,7 @@ func TestAuthorizerUnanswered(t *testing.T) {
 	}
 	in := input(t)
 	in.Access = answers{asked: new([]engine.AccessRequest), err: errors.New("you may not ask")}
-	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget()).Condition(x)
+	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget).Condition(x)
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Error() != "you may not ask" {
 		t.Errorf("got %v", err)

@@ -48,7 +48,7 @@ func unmet(t *testing.T, s *cel.Scope, in cel.Input, expression string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := s.Evaluate(t.Context(), in, cel.MatchBudget())
+	e := s.Evaluate(t.Context(), in, cel.MatchBudget)
 	if _, asks := strings.CutPrefix(expression, "authorizer"); !asks {
 		if holds, err := e.Condition(x); err != nil || holds {
 			t.Fatalf("%v, %v", holds, err)

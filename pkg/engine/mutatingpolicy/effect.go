@@ -56,13 +56,13 @@ func (e *execution) effects() ([]*effect, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
 	}
-	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
+	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget)
 	err := evaluation.Holds(e.rule.Conditions)
 	if err == nil && e.rule.target != nil {
 		// like Kyverno's background controller (getTargetsFromExpression in pkg/background/mpol/processor.go)
 		in := e.input()
 		in.Object, in.OldObject, in.Namespace = e.subject.Object.Object, nil, nil
-		evaluation = e.rule.Scope.Evaluate(e.ctx, in, cel.MutationBudget())
+		evaluation = e.rule.Scope.Evaluate(e.ctx, in, cel.MutationBudget)
 		if err = evaluation.Holds(e.rule.Conditions); err != nil {
 			err = fmt.Errorf("%w (Kyverno evaluates the conditions a second time when it looks for targets: "+
 				"object is then what exists, or was deleted, and oldObject and namespaceObject are null; request.oldObject is the same both times)", err)

@@ -106,7 +106,7 @@ func (e *execution) excepted() (images, values []string, err error) {
 		if !x.expires.IsZero() && !e.world.Now.Before(x.expires) {
 			continue
 		}
-		err := x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget()).Holds(x.conditions)
+		err := x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget).Holds(x.conditions)
 		switch {
 		case cel.Skipped(err), err != nil && len(full) > 0:
 		case err != nil:

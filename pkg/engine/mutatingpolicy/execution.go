@@ -188,7 +188,7 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 	if e.session != nil {
 		e.session.Images, e.session.Values = images, values
 	}
-	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget())
+	evaluation := e.rule.Scope.Evaluate(e.ctx, e.input(), cel.MutationBudget)
 	if err := evaluation.Holds(conditions); err != nil {
 		return nil, err
 	}

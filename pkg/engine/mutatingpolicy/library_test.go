@@ -36,7 +36,7 @@ func evaluate(t *testing.T, w *engine.World, expression string, object map[strin
 	scope := environment.NewScope(func(_ policydecode.Node, err error) { t.Fatal(err) })
 	x := scope.Values([]cel.Source{{Text: expression}})[0]
 	s := mutatingpolicy.NewSession(t.Context(), w, mutatingpolicy.SessionSettings{Seed: w.Seed, Entries: &mutatingpolicy.Entries{}})
-	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget()).Value(x)
+	v, err := scope.Evaluate(t.Context(), cel.Input{Object: object, Extra: s.Bindings()}, cel.MutationBudget).Value(x)
 	return v, s, err
 }
 

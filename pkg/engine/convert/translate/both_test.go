@@ -93,7 +93,7 @@ func (b *both) evaluate(t testing.TB, l translate.Language, e expr.Expr, object 
 	s := b.scopes[l]
 	x := b.compile(t, l, e)
 	fields := request(object)
-	v, err := s.Evaluate(t.Context(), cel.Input{Object: object, RequestMap: fields}, cel.MutationBudget()).Value(x)
+	v, err := s.Evaluate(t.Context(), cel.Input{Object: object, RequestMap: fields}, cel.MutationBudget).Value(x)
 	if err != nil {
 		return nil, err
 	}
