@@ -386,8 +386,11 @@ func (e *Evaluation) pages(
 	}
 }
 
-// eachPage calls a function for every target of the pages, side by side on one page. Take receives the
-// results of a page in the order of the source. The first error ends it.
+// together is the number of results that are kept to be taken in order.
+const together = 32
+
+// eachPage calls a function for every target of the pages, several side by side. Take receives the results in
+// the order of the source. The first error ends it.
 func eachPage[R any](
 	ctx context.Context, workers int, pages iter.Seq2[engine.Page, error],
 	do func(context.Context, engine.Target) (R, error), take func([]R) error,
@@ -396,19 +399,21 @@ func eachPage[R any](
 		if err != nil {
 			return err
 		}
-		results := make([]R, page.Len())
-		err = sideBySide(ctx, workers, len(results), func(ctx context.Context, i int) error {
-			t, err := page.Target(i)
+		for from := 0; from < page.Len(); from += together {
+			results := make([]R, min(together, page.Len()-from))
+			err = sideBySide(ctx, workers, len(results), func(ctx context.Context, i int) error {
+				t, err := page.Target(from + i)
+				if err == nil {
+					results[i], err = do(ctx, t)
+				}
+				return err
+			})
 			if err == nil {
-				results[i], err = do(ctx, t)
+				err = take(results)
 			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if err := take(results); err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()
