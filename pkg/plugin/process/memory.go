@@ -9,7 +9,7 @@ import (
 )
 
 // garbage is the value of GOGC: a higher one takes less time, and more memory than a run may have.
-const garbage = 125
+const garbage = 200
 
 // SetMemoryLimit sets the soft memory limit of the process and returns it in bytes.
 func SetMemoryLimit() int64 {
