@@ -136,30 +136,24 @@ func (a access) Authorize(
 	return authorizer.DecisionNoOpinion, d.Reason, err
 }
 
-func accessRequest(attributes authorizer.Attributes) (engine.AccessRequest, error) {
-	r := engine.AccessRequest{Verb: attributes.GetVerb()}
-	if u := attributes.GetUser(); u != nil {
-		r.User = engine.UserInfo{Username: u.GetName(), Groups: u.GetGroups()}
+func accessRequest(a authorizer.Attributes) (engine.AccessRequest, error) {
+	r := engine.AccessRequest{
+		User: engine.UserInfo{Username: a.GetUser().GetName(), Groups: a.GetUser().GetGroups()},
+		Verb: a.GetVerb(), Group: a.GetAPIGroup(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
+		Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
-	if !attributes.IsResourceRequest() {
-		r.Path = attributes.GetPath()
-		return r, nil
+	if !a.IsResourceRequest() {
+		r.Path = a.GetPath()
 	}
-	r.Group, r.Resource, r.Subresource = attributes.GetAPIGroup(), attributes.GetResource(),
-		attributes.GetSubresource()
-	r.Namespace, r.Name = attributes.GetNamespace(), attributes.GetName()
-	onFields, err := attributes.GetFieldSelector()
+	onFields, err := a.GetFieldSelector()
 	if err != nil {
 		return r, err
 	}
-	onLabels, err := attributes.GetLabelSelector()
-	if err != nil {
-		return r, err
-	}
+	onLabels, err := a.GetLabelSelector()
 	var all []string
 	for _, r := range onFields {
 		all = append(all, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
 	}
 	r.FieldSelector, r.LabelSelector = strings.Join(all, ","), labels.NewSelector().Add(onLabels...).String()
-	return r, nil
+	return r, err
 }
