@@ -91,7 +91,7 @@ func (*Dialect) Compile(c engine.Compilation) (engine.Program, error) {
 	p := &program{units: bind(policies, bindings, c.AssumeBinding)}
 	for i := range p.units {
 		p.Add(p.units[i].describe())
-		p.asksUser = p.asksUser || p.units[i].AsksUser
+		p.asksUser = p.asksUser || p.units[i].AsksUser()
 	}
 	var errs []error
 	for _, r := range reports {
@@ -208,7 +208,7 @@ func (u *unit) asks() []engine.Ask {
 				Namespace: cmp.Or(ref.namespace, engine.Computed), Name: ref.name, Labels: ref.selector,
 			}})
 	}
-	if u.AsksUser {
+	if u.AsksUser() {
 		out = append(out, engine.AskRequestUser())
 	}
 	switch {

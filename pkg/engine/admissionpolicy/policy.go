@@ -81,7 +81,6 @@ func (p *policy) compile(x expressions, in *cel.Environment) {
 		p.Scope.Variables([]cel.Source{v})
 	}
 	p.Conditions, p.Mutations = p.Scope.Conditions(x.conditions), p.Scope.Mutations(x.mutations)
-	p.Complete()
 	if p.broken = len(p.Report.Errs) > 0; p.broken {
 		return
 	}
@@ -98,7 +97,7 @@ func (p *policy) compile(x expressions, in *cel.Environment) {
 func (p *policy) lint() {
 	p.asksParams = p.params != nil && p.Scope.Uses("params")
 	p.asksNamespace = p.Scope.Uses("namespaceObject")
-	if p.AsksUser {
+	if p.AsksUser() {
 		p.Node.Finding(engine.AsksUser, engine.RequestUserLint)
 	}
 	for i := range p.Constraints.Rules {
@@ -158,7 +157,7 @@ func (r *run) decodable(ctx context.Context, before, after map[string]any) error
 	if !diff.BuiltIn(kind.Group) {
 		return nil
 	}
-	s, err := cel.SchemaOf(ctx, r.world, kind)
+	s, err := r.world.Schema(ctx, kind)
 	if err != nil || s.Fields == nil {
 		return nil // a rule that needs no schema continues
 	}

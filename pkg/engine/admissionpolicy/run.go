@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
@@ -243,15 +242,7 @@ func (r *run) decoded() *unstructured.Unstructured {
 func (r *run) mutation(
 	ctx context.Context, u *unit, x *cel.Expression, in cel.Input, before map[string]any,
 ) (cel.Result, error) {
-	var types managedfields.TypeConverter
-	if u.Merges {
-		s, err := cel.SchemaOf(ctx, r.world, r.target.Object.GroupVersionKind())
-		if err != nil {
-			return cel.Result{}, x.At(err)
-		}
-		types = s.Types
-	}
-	result, err := u.Scope.Evaluate(ctx, in, cel.MutationBudget).Mutate(x, types)
+	result, err := u.Scope.Evaluate(ctx, in, cel.MutationBudget).Mutate(x, r.world)
 	if err != nil {
 		return result, err
 	}

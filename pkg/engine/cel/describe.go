@@ -65,7 +65,7 @@ func (x *Expression) describe(root ast.NavigableExpr) {
 		}
 		x.uses[strings.Join(path, ".")] = true
 		if parent, ok := e.(ast.NavigableExpr).Parent(); !ok || len(fieldsRead(parent)) == 0 { // a whole path
-			x.reads.Add(readsOf(path))
+			x.reads.add(readsOf(path))
 		}
 		if len(path) == 3 && (path[0] == objectName || path[0] == oldObjectName) && path[1] == "metadata" {
 			x.slips = append(x.slips, policydecode.MetadataSlip(path[2]))

@@ -57,24 +57,20 @@ var (
 var ErrTypeMismatch = errors.New("type mismatch")
 
 // Mutate evaluates a mutation and applies its patch to the evaluation's object, which is not modified:
-// Replace continues with the result. types has the schema of the object's kind; a mutation that needs it and
-// gets nil is unsupported.
-func (e *Evaluation) Mutate(x *Expression, types managedfields.TypeConverter) (r Result, err error) {
+// Replace continues with the result. An apply configuration is unsupported if the world has no schema of the
+// object's kind.
+func (e *Evaluation) Mutate(x *Expression, w *engine.World) (r Result, err error) {
 	v, err := e.Value(x)
 	if err != nil {
 		return Result{}, x.At(err)
 	}
 	defer e.recoverAs(x, &err)
-	switch object := asObject(e.input.Object); {
-	case x.JSONPatch:
+	if x.JSONPatch {
 		r, err = e.patch(v)
-	case types == nil:
-		return Result{}, x.At(&UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s %s, and a guess could lose data: "+
-			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", object.GetAPIVersion(), object.GetKind())})
-	default:
-		r, err = merge(types, object, v.(*dynamic.ObjectVal), e.input.ReplaceAtomic)
+	} else {
+		r, err = e.merge(v.(*dynamic.ObjectVal), w)
 	}
-	if err != nil {
+	if err != nil && !Unsupported(err) {
 		err = e.errorOf(x, err)
 	}
 	return r, x.At(err)
@@ -177,12 +173,19 @@ func holdsObjectInList(v ref.Val) bool {
 	return false
 }
 
-// merge merges an apply configuration into an object by the schema of its kind, whoever owns its fields. It
+// merge merges an apply configuration into the object by the schema of its kind, whoever owns its fields. It
 // fails with ErrAtomic unless these values are replaced, and for a value that does not fit the schema.
-func merge(
-	types managedfields.TypeConverter, live *unstructured.Unstructured, configuration *dynamic.ObjectVal,
-	replaceAtomic bool,
-) (Result, error) {
+func (e *Evaluation) merge(configuration *dynamic.ObjectVal, w *engine.World) (Result, error) {
+	live := asObject(e.input.Object)
+	s, err := w.Schema(e.ctx, live.GroupVersionKind())
+	types := s.Types
+	switch {
+	case err != nil:
+		return Result{}, &UnsupportedError{fmt.Errorf("the schema of the object cannot be read: %w", err)}
+	case types == nil:
+		return Result{}, &UnsupportedError{fmt.Errorf("an apply configuration cannot be merged without the schema of %s %s, and a guess could lose data: "+
+			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", live.GetAPIVersion(), live.GetKind())}
+	}
 	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {
 		return Result{}, fmt.Errorf("%w: %s", ErrTypeMismatch, sorted(err.Error(), "\n"))
 	}
@@ -200,7 +203,7 @@ func merge(
 		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
 	merge := func() (runtime.Object, error) { return patch.ApplyStructuredMergeDiff(types, live, part) }
-	if replaceAtomic {
+	if e.input.ReplaceAtomic {
 		merge = func() (runtime.Object, error) { return replace(types, live, partTyped) }
 	}
 	merged, err := merge()

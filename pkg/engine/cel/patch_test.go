@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
@@ -137,7 +138,7 @@ func TestApplyConfigurations(t *testing.T) {
 
 func TestMutationWithoutSchema(t *testing.T) {
 	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}")
-	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget).Mutate(m, nil)
+	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget).Mutate(m, &engine.World{})
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
 		t.Errorf("got %v", err)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -94,22 +92,10 @@ type Policy struct {
 
 	Scope                 *Scope
 	Conditions, Mutations []*Expression
-	Merges                bool // a mutation needs the schema of its object
-	AsksUser              bool // an expression uses request user information
-
-	reads  Reads
-	writes engine.Writes
 }
 
-// Complete records the requirements of the policy's expressions, once all are compiled.
-func (p *Policy) Complete() {
-	p.Merges = slices.ContainsFunc(p.Mutations, func(x *Expression) bool { return !x.JSONPatch })
-	p.AsksUser = p.Scope.Uses("request.userInfo")
-	for _, x := range p.Scope.compiled {
-		p.reads.Add(x.reads)
-		p.writes = append(p.writes, x.writes...)
-	}
-}
+// AsksUser reports whether an expression uses request user information.
+func (p *Policy) AsksUser() bool { return p.Scope.Uses("request.userInfo") }
 
 // Describe describes a policy for admission.
 func (p *Policy) Describe() engine.Description {
@@ -196,13 +182,4 @@ func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
 		return engine.Skipped, Ignored(err)
 	}
 	return engine.Denied, fmt.Errorf("%w, so that the object would be denied", err)
-}
-
-// SchemaOf returns the schema for merging objects of a kind.
-func SchemaOf(ctx context.Context, w *engine.World, kind schema.GroupVersionKind) (engine.Schema, error) {
-	s, err := w.Schema(ctx, kind)
-	if err != nil {
-		return s, &UnsupportedError{fmt.Errorf("the schema of the object cannot be read: %w", err)}
-	}
-	return s, nil
 }

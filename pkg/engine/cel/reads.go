@@ -24,17 +24,20 @@ type Reads struct {
 	Answers bool
 }
 
-// Add adds another expression's reads.
-func (r *Reads) Add(o Reads) {
+func (r *Reads) add(o Reads) {
 	r.Object, r.Metadata, r.Params = r.Object || o.Object, r.Metadata || o.Metadata, r.Params || o.Params
 }
 
-// Mark marks a step of the policy as confidential if its expressions read values of Secrets.
+// Mark marks a step of the policy as confidential if an expression reads values of Secrets.
 func (p *Policy) Mark(step *engine.Step, secret Reads) {
-	r := p.reads
-	if secret.Answers || r.Object && secret.Object || r.Metadata && secret.Metadata ||
-		r.Params && secret.Params {
-		step.Confidential, step.Writes = true, p.writes
+	step.Confidential = secret.Answers || slices.ContainsFunc(p.Scope.compiled, func(x *Expression) bool {
+		return x.reads.Object && secret.Object || x.reads.Metadata && secret.Metadata ||
+			x.reads.Params && secret.Params
+	})
+	for _, x := range p.Scope.compiled {
+		if step.Confidential {
+			step.Writes = append(step.Writes, x.writes...)
+		}
 	}
 }
 

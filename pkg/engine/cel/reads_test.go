@@ -47,7 +47,7 @@ func TestReads(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			policy, got := policyOf(s), cel.Reads{}
+			policy, got := &cel.Policy{Scope: s}, cel.Reads{}
 			for of, secret := range map[*bool]cel.Reads{&got.Object: {Object: true}, &got.Metadata: metadata, &got.Params: params} {
 				step := engine.Step{}
 				policy.Mark(&step, secret)
@@ -58,13 +58,6 @@ func TestReads(t *testing.T) {
 			}
 		}
 	}
-}
-
-// policyOf is a policy with the expressions of a scope.
-func policyOf(s *cel.Scope) *cel.Policy {
-	p := &cel.Policy{Scope: s}
-	p.Complete()
-	return p
 }
 
 func TestWrites(t *testing.T) {
@@ -92,7 +85,7 @@ func TestWrites(t *testing.T) {
 
 func compareWrites(t *testing.T, expression string, s *cel.Scope, want []string) {
 	t.Helper()
-	policy, step := policyOf(s), engine.Step{}
+	policy, step := &cel.Policy{Scope: s}, engine.Step{}
 	policy.Mark(&step, cel.Reads{Answers: true})
 	var got []string
 	for _, w := range step.Writes {

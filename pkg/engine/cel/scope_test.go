@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -19,8 +20,17 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
 
-// builtin converts the kinds of Kubernetes itself.
-var builtin = applyconfigurations.NewTypeConverter(scheme.Scheme)
+// builtin knows the kinds of Kubernetes itself.
+var builtin = &engine.World{Reader: schemas{types: applyconfigurations.NewTypeConverter(scheme.Scheme)}}
+
+type schemas struct {
+	engine.Reader
+	types managedfields.TypeConverter
+}
+
+func (s schemas) Schema(context.Context, schema.GroupVersionKind) (engine.Schema, error) {
+	return engine.Schema{Types: s.types}, nil
+}
 
 func newScope(t testing.TB, o cel.Options) *cel.Scope {
 	t.Helper()

@@ -58,7 +58,7 @@ func (c *compiler) compile(r *policydecode.Report, d engine.Document) []*rule {
 	if rules[0].impure != "" {
 		p.fieldNode("mutations").Lint("%s: each run gives a different result; within one run, preview and apply agree", rules[0].impure)
 	}
-	if rules[0].AsksUser {
+	if rules[0].AsksUser() {
 		p.Node.Finding(engine.AsksUser, engine.RequestUserLint)
 	}
 	return slices.DeleteFunc(rules, func(x *rule) bool { return !c.keeps(x.Ref) })
@@ -110,7 +110,6 @@ func (c *compiler) rule(p *policy, in *cel.Environment, derived *derivation) *ru
 			r.except(x, in.NewScope(failed))
 		}
 	}
-	r.Complete()
 	r.library, r.impure = needsSession(r.Scope), Impure(r.Scope)
 	return r
 }

@@ -160,7 +160,7 @@ func (r *rule) describe() engine.Description {
 	case r.policy.existing:
 		d.Existing = engine.InBackground
 	}
-	if r.AsksUser {
+	if r.AsksUser() {
 		d.Asks = append(d.Asks, engine.AskRequestUser())
 	}
 	return d

@@ -164,7 +164,7 @@ func (e *execution) oldObject() map[string]any {
 // request returns the admission request: an update without a change. As in Kyverno, empty fields are omitted.
 func (e *execution) request() map[string]any {
 	t := e.trigger
-	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.ctx, t, e.world, e.rule.AsksUser)
+	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.ctx, t, e.world, e.rule.AsksUser())
 	request["uid"], request["object"], request["oldObject"] = "", t.Object.Object, nil
 	if old := e.oldObject(); old != nil {
 		request["oldObject"] = old
@@ -192,15 +192,9 @@ func (e *execution) mutate(conditions []*cel.Expression) (map[string]any, error)
 	if err := evaluation.Holds(conditions); err != nil {
 		return nil, err
 	}
-	var schema engine.Schema
-	if e.rule.Merges {
-		if schema, err = cel.SchemaOf(e.ctx, e.world, e.subject.Object.GroupVersionKind()); err != nil {
-			return nil, err
-		}
-	}
 	object := e.subject.Object.Object
 	for _, x := range e.rule.Mutations {
-		result, err := evaluation.Mutate(x, schema.Types)
+		result, err := evaluation.Mutate(x, e.world)
 		if err != nil {
 			if errors.Is(err, cel.ErrAtomic) {
 				err = fmt.Errorf("%w; with evaluation.useServerSideApply, Kyverno 1.19 replaces them", err)
