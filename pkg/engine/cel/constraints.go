@@ -26,11 +26,25 @@ type Rule = admissionregistrationv1.NamedRuleWithOperations
 // Rules are alternatives.
 type Rules []Rule
 
-// String describes the rules without operations.
+// String is like "deployments, deployments/scale of apps/v1 named a, or * of */*", without operations.
 func (all Rules) String() string {
-	texts := make([]string, len(all))
+	var texts []string
 	for i := range all {
-		texts[i] = ruleText(&all[i])
+		r := &all[i]
+		var versions []string
+		for _, group := range r.APIGroups {
+			for _, version := range r.APIVersions {
+				versions = append(versions, schema.GroupVersion{Group: group, Version: version}.String())
+			}
+		}
+		text := strings.Join(r.Resources, ", ") + " of " + strings.Join(versions, ", ")
+		if len(r.ResourceNames) > 0 {
+			text += " named " + strings.Join(r.ResourceNames, ", ")
+		}
+		if scope := scopeOf(r); scope != "" {
+			text += " in scope " + scope
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", or ")
 }
@@ -106,16 +120,15 @@ func (c *Constraints) OnlySubresources() bool {
 // Selections returns the objects that the constraints may select in a namespace, or in all if it is empty. A
 // rule with versions selects objects in these or, with Equivalent, reads them in the first.
 func (c *Constraints) Selections(namespace string) []engine.Selection {
-	rules := c.Rules
-	if len(rules) == 0 {
-		all := []string{"*"}
-		rules = Rules{{}}
-		rules[0].Rule = admissionregistrationv1.Rule{APIGroups: all, APIVersions: all, Resources: all}
+	all := engine.Selection{Kind: "*", Namespace: namespace, Labels: c.Objects.Written()}
+	if len(c.Rules) == 0 {
+		all.Group, all.Resource = "*", "*"
+		return []engine.Selection{all}
 	}
 	var out []engine.Selection
-	for i := range rules {
-		s := engine.Selection{Kind: "*", Namespace: namespace, Labels: c.Objects.Written()}
-		versions, names := rules[i].APIVersions, rules[i].ResourceNames
+	for i := range c.Rules {
+		s := all
+		versions, names := c.Rules[i].APIVersions, c.Rules[i].ResourceNames
 		switch {
 		case slices.Contains(versions, "*"):
 			versions = []string{""}
@@ -125,8 +138,8 @@ func (c *Constraints) Selections(namespace string) []engine.Selection {
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		for _, s.Group = range rules[i].APIGroups {
-			for _, resource := range rules[i].Resources {
+		for _, s.Group = range c.Rules[i].APIGroups {
+			for _, resource := range c.Rules[i].Resources {
 				s.Resource, s.Subresource, _ = strings.Cut(resource, "/")
 				for _, s.Version = range versions {
 					for _, s.Name = range names {
@@ -175,7 +188,7 @@ func (c *Constraints) Where() []string {
 		out = append(out, "namespaceSelector: "+c.Namespaces.String())
 	}
 	for i := range c.Excluded {
-		out = append(out, "unless "+ruleText(&c.Excluded[i]))
+		out = append(out, "unless "+c.Excluded[i:i+1].String())
 	}
 	return out
 }
@@ -190,24 +203,6 @@ func (c *Constraints) Describe() []string {
 		out = append(out, "objectSelector: "+c.Objects.String())
 	}
 	return append(out, c.Where()...)
-}
-
-// ruleText is like "deployments, deployments/scale of apps/v1 named a", without operations.
-func ruleText(r *Rule) string {
-	var versions []string
-	for _, group := range r.APIGroups {
-		for _, version := range r.APIVersions {
-			versions = append(versions, schema.GroupVersion{Group: group, Version: version}.String())
-		}
-	}
-	text := strings.Join(r.Resources, ", ") + " of " + strings.Join(versions, ", ")
-	if len(r.ResourceNames) > 0 {
-		text += " named " + strings.Join(r.ResourceNames, ", ")
-	}
-	if scope := scopeOf(r); scope != "" {
-		text += " in scope " + scope
-	}
-	return text
 }
 
 // scopeOf returns Namespaced or Cluster; empty for both.

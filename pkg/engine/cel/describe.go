@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -111,9 +110,9 @@ func (x *Expression) judge(e ast.Expr) {
 	field, constant := "", x.constant(e)
 	switch junction {
 	case operators.LogicalAnd:
-		field = comparedTwice(e, junction, operators.Equals, map[string]ref.Val{})
+		field = comparedTwice(operandsOf(e, junction), operators.Equals)
 	case operators.LogicalOr:
-		field = comparedTwice(e, junction, operators.NotEquals, map[string]ref.Val{})
+		field = comparedTwice(operandsOf(e, junction), operators.NotEquals)
 	}
 	switch {
 	case constant == types.True:
@@ -159,19 +158,24 @@ func callOf(e ast.Expr) (function string, args []ast.Expr) {
 	return e.AsCall().FunctionName(), e.AsCall().Args()
 }
 
-// comparedTwice returns a field that operands of a junction compare with different literals.
-func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.Val) string {
-	switch function, args := callOf(e); function {
-	case junction:
-		field := comparedTwice(args[0], junction, comparison, seen)
-		return cmp.Or(field, comparedTwice(args[1], junction, comparison, seen))
-	case comparison:
-		for i, operand := range args {
-			field, literal := pathOf(operand), args[1-i]
-			if field == "" || literal.Kind() != ast.LiteralKind {
+// operandsOf returns the operands of a junction that may be nested in itself; others are their only operand.
+func operandsOf(e ast.Expr, junction string) []ast.Expr {
+	if function, args := callOf(e); function == junction {
+		return append(operandsOf(args[0], junction), operandsOf(args[1], junction)...)
+	}
+	return []ast.Expr{e}
+}
+
+// comparedTwice returns a field that is compared with different literals.
+func comparedTwice(all []ast.Expr, comparison string) string {
+	seen := map[string]ref.Val{}
+	for _, e := range all {
+		function, args := callOf(e)
+		for i := range args {
+			if function != comparison || pathOf(args[i]) == "" || args[1-i].Kind() != ast.LiteralKind {
 				continue
 			}
-			value := literal.AsLiteral()
+			field, value := pathOf(args[i]), args[1-i].AsLiteral()
 			if before, known := seen[field]; known && before.Equal(value) != types.True {
 				return field
 			}
@@ -183,23 +187,19 @@ func comparedTwice(e ast.Expr, junction, comparison string, seen map[string]ref.
 
 // changedField returns the field that a condition requires to change, such as object.data; it may be empty.
 func changedField(e ast.Expr) string {
-	function, args := callOf(e)
-	switch function {
-	case operators.LogicalAnd:
-		return cmp.Or(changedField(args[0]), changedField(args[1]))
-	case operators.LogicalNot:
-		if function, args = callOf(args[0]); function != operators.Equals {
-			return ""
+	for _, e := range operandsOf(e, operators.LogicalAnd) {
+		function, args := callOf(e)
+		differs := function == operators.NotEquals
+		if function == operators.LogicalNot {
+			function, args = callOf(args[0])
+			differs = function == operators.Equals
 		}
-	case operators.NotEquals:
-	default:
-		return ""
-	}
-	for i := range args {
-		field := pathOf(args[i])
-		below, isObject := strings.CutPrefix(field, objectName)
-		if isObject && pathOf(args[1-i]) == oldObjectName+below {
-			return field
+		for i := range args {
+			field := pathOf(args[i])
+			below, isObject := strings.CutPrefix(field, objectName)
+			if differs && isObject && pathOf(args[1-i]) == oldObjectName+below {
+				return field
+			}
 		}
 	}
 	return ""

@@ -96,10 +96,6 @@ func (evaluated) CompilationErrors() []error { return nil }
 //nolint:gochecknoglobals // immutable
 var interfaces = admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 
-func asObject(m map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: m}
-}
-
 // maxCopied bounds an object's growth by the copy operations of a JSON patch, like an API server: each may
 // double it.
 const maxCopied = 3 << 20
@@ -110,7 +106,7 @@ var _ = func() int { jsonpatch.AccumulatedCopySizeLimit = maxCopied; return 0 }(
 // writes and reads JSON, so it gets only the patched fields: the whole object would double the time of a run.
 func (e *Evaluation) patch(list ref.Val) (Result, error) {
 	fields, r := fieldsPatched(e.input.Object, list)
-	part := asObject(fields)
+	part := &unstructured.Unstructured{Object: fields}
 	kind := part.GroupVersionKind()
 	out, err := patch.NewJSONPatcher(evaluated{list}).Patch(e.ctx, patch.Request{
 		ObjectInterfaces: interfaces,
@@ -120,11 +116,9 @@ func (e *Evaluation) patch(list ref.Val) (Result, error) {
 			VersionedKind: kind, VersionedObject: admission.NewLazyObject(part),
 		},
 	}, celconfig.RuntimeCELCostBudget)
-	switch {
-	case err != nil && strings.HasPrefix(err.Error(), internalError):
-		return Result{}, fmt.Errorf("JSON Patch: the result is no object: %s", err.Error()[len(internalError):])
-	case err != nil:
-		return Result{}, errors.New(sorted(err.Error(), "\n"))
+	if err != nil {
+		text := strings.Replace(err.Error(), "Internal error occurred", "JSON Patch: the result is no object", 1)
+		return Result{}, errors.New(sorted(text, "\n"))
 	}
 	r.Object, r.Patched = e.input.Object, out.(*unstructured.Unstructured).Object
 	if out != part { // no test operation failed
@@ -156,9 +150,6 @@ func fieldsPatched(live map[string]any, list ref.Val) (fields map[string]any, r 
 	return fields, r
 }
 
-// internalError is an API server's prefix for a patch whose result is not an object.
-const internalError = "Internal error occurred: "
-
 // objectInList is the warning about values that API servers before 1.37 cannot convert (kubernetes#142181).
 const objectInList = engine.Warning("a list that holds Object{...} as the value of a JSONPatch makes API servers before 1.37 panic: " +
 	"write the elements as maps, or use an apply configuration")
@@ -176,7 +167,7 @@ func holdsObjectInList(v ref.Val) bool {
 // merge merges an apply configuration into the object by the schema of its kind, whoever owns its fields. It
 // fails with ErrAtomic unless these values are replaced, and for a value that does not fit the schema.
 func (e *Evaluation) merge(configuration *dynamic.ObjectVal, w *engine.World) (Result, error) {
-	live := asObject(e.input.Object)
+	live := &unstructured.Unstructured{Object: e.input.Object}
 	s, err := w.Schema(e.ctx, live.GroupVersionKind())
 	types := s.Types
 	switch {
@@ -193,7 +184,7 @@ func (e *Evaluation) merge(configuration *dynamic.ObjectVal, w *engine.World) (R
 	if err != nil {
 		return Result{}, fmt.Errorf("invalid apply configuration: %w", err)
 	}
-	part := asObject(fields.(map[string]any))
+	part := &unstructured.Unstructured{Object: fields.(map[string]any)}
 	if len(part.Object) == 0 { // as if a mutation's condition does not hold
 		return Result{Object: live.Object}, nil
 	}
@@ -316,20 +307,14 @@ type objectType struct{ *dynamic.ObjectType }
 // Val implements common.ResolvedType.
 func (t objectType) Val(fields map[string]ref.Val) ref.Val {
 	for name, v := range fields {
-		if _, isList := v.(traits.Lister); isList {
-			if joined, ok := v.Value().([]any); ok && slices.ContainsFunc(joined, isLiteral) {
+		if _, isList := v.(traits.Lister); !isList || isNative(v) {
+			continue
+		}
+		if joined, ok := v.Value().([]any); ok {
+			if _, err := native(joined); errors.Is(err, errNested) {
 				fields[name] = types.WrapErr(errNested)
 			}
 		}
 	}
 	return t.ObjectType.Val(fields)
-}
-
-// isLiteral reports whether a list element is a {...} or [...] of an expression.
-func isLiteral(v any) bool {
-	switch v.(type) {
-	case map[ref.Val]ref.Val, []ref.Val:
-		return true
-	}
-	return false
 }
