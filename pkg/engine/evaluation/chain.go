@@ -201,7 +201,7 @@ func (c *chains) atEnd(ctx context.Context, f *fed) error {
 	return nil
 }
 
-// actsOn reports whether an effect of the rule may act on its trigger.
+// actsOn reports whether an effect of the rule may act on a trigger.
 func (r *asked) actsOn(f *fed) bool {
 	return slices.ContainsFunc(r.effects, func(e *orderedEffect) bool {
 		return e.mayActOn(f.target.Key, f.target.Object)
@@ -280,9 +280,18 @@ func (c *chains) fedBy(ctx context.Context, effects *effectIndex) ([]*fed, error
 	}
 	keep := func(all []*fed) error {
 		for _, f := range all {
-			if key := f.target.Key.Named(); len(f.rules) > 0 && c.fed[key] == nil {
-				c.fed[key] = f
-				c.recall(f)
+			key := f.target.Key.Named()
+			if len(f.rules) == 0 || c.fed[key] != nil {
+				continue
+			}
+			c.fed[key] = f
+			if f.triggered = c.triggers[key]; f.triggered == nil { // in the first pass it had other labels
+				f.triggered = &triggered{place: c.effects.triggers, rec: &recorder{}}
+				c.effects.triggers++
+			}
+			for _, r := range f.rules {
+				r.effects = r.own(f.triggered.effects)
+				r.inTurn = r.effects
 			}
 		}
 		return nil
@@ -297,18 +306,6 @@ func (c *chains) fedBy(ctx context.Context, effects *effectIndex) ([]*fed, error
 	return slices.DeleteFunc(out, func(f *fed) bool {
 		return len(effects.actingOn(f.target.Key, f.target.Object)) == 0
 	}), nil
-}
-
-// recall gives a trigger what the first pass found. One that it did not see had other labels then.
-func (c *chains) recall(f *fed) {
-	if f.triggered = c.triggers[f.target.Key.Named()]; f.triggered == nil {
-		f.triggered = &triggered{place: c.effects.triggers, rec: &recorder{}}
-		c.effects.triggers++
-	}
-	for _, r := range f.rules {
-		r.effects = r.own(f.triggered.effects)
-		r.inTurn = r.effects
-	}
 }
 
 // mostByName is the number of objects to read one by one where a listing would have them all.
@@ -376,29 +373,26 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 // them.
 func (c *chains) fail() {
 	var left []*fed
-	var triggers []engine.ObjectKey
 	endless := false
-	for key, f := range c.fed {
+	for _, f := range c.fed {
 		if f.visits >= maxVisits {
-			left, triggers = append(left, f), append(triggers, key)
-			endless = endless || f.visits > maxVisits
+			left, endless = append(left, f), endless || f.visits > maxVisits
 		}
 	}
 	if !endless {
 		return
 	}
-	var rules []engine.RuleRef
+	var rules, triggers []string
 	for _, f := range left {
+		triggers = append(triggers, f.target.Key.String())
 		for _, r := range f.rules {
-			for _, e := range r.effects {
-				if slices.ContainsFunc(triggers, e.Subjects.MatchesName) {
-					rules = append(rules, r.ref)
-				}
+			if slices.ContainsFunc(left, r.actsOn) {
+				rules = append(rules, r.ref.String())
 			}
 		}
 	}
-	slices.SortFunc(rules, func(a, b engine.RuleRef) int { return cmp.Compare(a.String(), b.String()) })
-	slices.SortFunc(triggers, func(a, b engine.ObjectKey) int { return cmp.Compare(a.String(), b.String()) })
+	slices.Sort(rules)
+	slices.Sort(triggers)
 	err := fmt.Errorf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
 		maxVisits, engine.Few(slices.Compact(rules)), engine.Few(triggers))
 	for i := 0; i < len(left); i++ {
@@ -407,10 +401,10 @@ func (c *chains) fail() {
 				e.Apply = func(context.Context, engine.Target, *engine.World, engine.Sink) engine.Step {
 					return engine.Step{Rule: e.Rule, Trigger: e.Trigger, Outcome: engine.Failed, Err: err}
 				}
-				for _, f := range c.fed {
-					if e.mayActOn(f.target.Key, f.target.Object) && !slices.Contains(left, f) {
-						left = append(left, f)
-					}
+			}
+			for _, f := range c.fed {
+				if r.actsOn(f) && !slices.Contains(left, f) {
+					left = append(left, f)
 				}
 			}
 		}

@@ -4,30 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
 // maxAdmissions bounds how often an object goes through its own rules because effects have changed it.
 const maxAdmissions = 5
-
-// mark is how far a pass has come.
-type mark struct {
-	target engine.Target
-	state  *unstructured.Unstructured
-	steps  int
-}
-
-func (p *pass) mark() mark {
-	return mark{target: p.target, state: p.rec.state, steps: len(p.rec.steps)}
-}
-
-// reset returns a pass to a mark.
-func (p *pass) reset(m mark) {
-	p.target, p.rec.state, p.rec.steps = m.target, m.state, p.rec.steps[:m.steps]
-}
 
 // settle shows an object that effects have changed to its own rules, like admission of the write, then their
 // result to the effects, including effects that only the new labels select, until nothing changes. Rules that
@@ -37,33 +18,30 @@ func (p *pass) settle(scoped bool) error {
 	if !own && !p.selectedLate() {
 		return nil
 	}
-	first := p.mark()
+	first, recorded := p.target, *p.rec
 	for range maxAdmissions {
-		last := p.mark()
+		last, rec := p.target, *p.rec
 		if own {
 			if err := p.chain(); err != nil {
 				return err
 			}
 		}
-		if p.target.Object != last.target.Object || p.selectedLate() {
+		if p.target.Object != last.Object || p.selectedLate() {
 			p.unselected = nil
 			if err := p.act(turn{}, end); err != nil {
 				return err
 			}
 		}
-		same := p.target.Object == last.target.Object ||
-			diff.Same(p.target.Object.Object, last.target.Object.Object)
-		switch denied := p.denied(last.steps); {
-		case same && !denied:
-			p.reset(last)
-			return nil
-		case denied:
-			p.keepNews(last)
+		denied := p.denied(len(rec.steps))
+		if !denied && same(p.target.Object, last.Object) {
+			p.target, *p.rec = last, rec
 			return nil
 		}
-		p.keepNews(last)
+		if p.keepNews(len(rec.steps)); denied {
+			return nil
+		}
 	}
-	p.reset(first)
+	p.target, *p.rec = first, recorded
 	return nil
 }
 
@@ -125,17 +103,13 @@ func (p *pass) denied(from int) bool {
 		func(s engine.Step) bool { return s.Outcome == engine.Denied })
 }
 
-// keepNews drops the steps since a mark that were reported before it.
-func (p *pass) keepNews(m mark) {
-	told := p.rec.steps[:m.steps:m.steps]
-	steps := told
-	for _, s := range p.rec.steps[m.steps:] {
-		again := slices.ContainsFunc(told, func(t engine.Step) bool {
+// keepNews drops the steps from the given one on that were reported before it.
+func (p *pass) keepNews(from int) {
+	told := p.rec.steps[:from]
+	p.rec.steps = append(told, slices.DeleteFunc(p.rec.steps[from:], func(s engine.Step) bool {
+		again := func(t engine.Step) bool {
 			return t.Rule == s.Rule && t.Trigger == s.Trigger && t.Outcome == s.Outcome
-		})
-		if s.Outcome == engine.Changed || !again && s.Outcome.Incomplete() {
-			steps = append(steps, s)
 		}
-	}
-	p.rec.steps = steps
+		return s.Outcome != engine.Changed && (!s.Outcome.Incomplete() || slices.ContainsFunc(told, again))
+	})...)
 }
