@@ -40,7 +40,6 @@ type chains struct {
 	rules    []triggeredRule    // in turn
 	wants    []engine.Selection // their triggers, without labels
 	own      []engine.Selection // objects that rules matching them may change
-	possible bool               // targets may be triggers
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects already searched for triggers
 	news     effectIndex               // of a round: new or removed
@@ -65,10 +64,9 @@ type answer struct {
 // fed is a trigger on which effects act.
 type fed struct {
 	*triggered
-	target  engine.Target
-	rules   []*asked // that it may trigger, in turn
-	settled bool     // in turn, its rules saw the final state
-	visits  int      // at the end; beyond maxVisits, it goes on changing
+	target engine.Target
+	rules  []*asked // that it may trigger, in turn
+	visits int      // at the end; beyond maxVisits, it goes on changing
 }
 
 // asked is a rule that is asked for its effects because of a trigger.
@@ -95,20 +93,16 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 			}
 		}
 	}
-	var wants, targets []engine.Selection
+	var wants []engine.Selection
 	for i := range programs {
 		for _, d := range programs[i].Describe() {
 			if d.Existing == engine.ByTrigger {
 				c.rules = append(c.rules, triggeredRule{programs[i].turn(d.Rule), &programs[i], d.Rule, d.Matches})
-				wants, targets = append(wants, d.Matches...), append(targets, d.Targets...)
-				c.possible = c.possible || len(d.Targets) == 0
+				wants = append(wants, d.Matches...)
 			}
 		}
 	}
 	c.wants = withoutLabels(wants)
-	c.possible = c.possible || slices.ContainsFunc(withoutLabels(targets), func(s engine.Selection) bool {
-		return s.Subresource == "" && slices.ContainsFunc(c.wants, s.MayMeet)
-	})
 	return c
 }
 
@@ -130,9 +124,6 @@ func (c *chains) asTrigger(ctx context.Context, t engine.Target) (s state, rules
 // follow asks triggers again until every rule has seen the final state. In turn this ends, because a rule
 // depends on only those before it.
 func (c *chains) follow(ctx context.Context) error {
-	if !c.possible || len(c.effects.all) == 0 {
-		return nil
-	}
 	for _, visit := range []func(context.Context, *fed) error{c.inTurn, c.atEnd} {
 		next, err := c.fedBy(ctx, &c.effects)
 		for err == nil && len(next) > 0 {
@@ -156,24 +147,17 @@ func (c *chains) follow(ctx context.Context) error {
 // inTurn asks the rules whose view of the trigger, as left by the rules before them, has changed.
 func (c *chains) inTurn(ctx context.Context, f *fed) error {
 	p := c.begin(ctx, f.target, false)
-	err := p.evaluate(true, f.rules, func(r *asked) error {
+	return p.evaluate(true, f.rules, func(r *asked) error {
 		_, err := c.ask(ctx, f, r, p.state(), false)
 		r.inTurn = r.effects
 		return err
 	})
-	final := p.state().target.Object
-	f.settled = !slices.ContainsFunc(f.rules, func(r *asked) bool { return !same(r.state, final) })
-	return err
 }
 
 // atEnd asks the rules that have not seen the final state, until the trigger no longer changes by its own
 // effects. Rules that go on changing their own trigger return to their effects in turn, and are not asked
 // again.
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
-	if f.settled {
-		f.settled = false
-		return nil
-	}
 	f.visits++
 	for i, again := 0, true; again && f.visits <= maxVisits; i++ {
 		p := c.begin(ctx, f.target, false)
