@@ -17,18 +17,6 @@ import (
 // maxVisits bounds how often the rules that a trigger triggers are asked for the state at the end.
 const maxVisits = 5
 
-// turn is the place of a rule in a run: its program, and its place in that.
-type turn struct{ program, rule int }
-
-// end is the turn after all rules.
-//
-//nolint:gochecknoglobals // immutable
-var end = turn{program: math.MaxInt}
-
-func (a turn) compare(b turn) int {
-	return cmp.Or(cmp.Compare(a.program, b.program), cmp.Compare(a.rule, b.rule))
-}
-
 // chains follow the changes of a run to its triggers, so that each rule sees a trigger as the run makes it.
 // First in turn: when a rule is asked for its effects, the rules before it have changed the trigger. Then at
 // the end, until nothing changes: if a rule names targets for the new state, they replace its earlier ones;
@@ -39,6 +27,7 @@ type chains struct {
 	programs []propagation
 	rules    []triggeredRule    // in turn
 	wants    []engine.Selection // their triggers, without labels
+	byLabels []engine.Selection // those of them that labels select
 	own      []engine.Selection // objects that rules matching them may change
 	fed      map[engine.ObjectKey]*fed
 	read     map[engine.Selection]bool // subjects already searched for triggers
@@ -48,7 +37,7 @@ type chains struct {
 
 // triggeredRule is a rule that changes objects other than its matches.
 type triggeredRule struct {
-	turn
+	turn  int // of the rule
 	of    *propagation
 	ref   engine.RuleRef
 	wants []engine.Selection // its triggers, or a superset
@@ -72,10 +61,10 @@ type fed struct {
 // asked is a rule that is asked for its effects because of a trigger.
 type asked struct {
 	triggeredRule
-	state   *unstructured.Unstructured // the last one
+	state   *unstructured.Unstructured // for which it was asked
 	effects []*orderedEffect
-	inTurn  []*orderedEffect
-	kept    bool // it is not asked again, since it would go on changing its own trigger
+	inTurn  []*orderedEffect // before it is asked at the end
+	kept    bool             // it is not asked again, since it would go on changing its own trigger
 }
 
 // same reports whether two states of an object are alike.
@@ -97,12 +86,12 @@ func newChains(e *Evaluation, src engine.Source, programs []propagation) *chains
 	for i := range programs {
 		for _, d := range programs[i].Describe() {
 			if d.Existing == engine.ByTrigger {
-				c.rules = append(c.rules, triggeredRule{programs[i].turn(d.Rule), &programs[i], d.Rule, d.Matches})
+				c.rules = append(c.rules, triggeredRule{programs[i].turns[d.Rule], &programs[i], d.Rule, d.Matches})
 				wants = append(wants, d.Matches...)
 			}
 		}
 	}
-	c.wants = withoutLabels(wants)
+	c.wants, c.byLabels = withoutLabels(wants), withoutLabels(labelled(wants))
 	return c
 }
 
@@ -193,7 +182,8 @@ func (r *asked) actsOn(f *fed) bool {
 }
 
 // ask asks a rule for its effects because of a trigger, unless it has seen the state, and reports whether it
-// has new ones. If wanted, it keeps those that it has where it names none.
+// has new ones; these are in the report of the trigger. If wanted, it keeps those that it has where it names
+// none.
 func (c *chains) ask(ctx context.Context, f *fed, r *asked, s state, keep bool) (news bool, err error) {
 	if r.kept || same(r.state, s.target.Object) {
 		return false, nil
@@ -299,7 +289,7 @@ const mostByName = 5
 // by itself, else of all in one listing. Labels are left open, since rules may change them.
 func (c *chains) unread(effects []*orderedEffect) (out [][]engine.Selection) {
 	var subjects []engine.Selection
-	byName := true
+	atOnce := 1
 	for _, f := range effects {
 		s := f.Subjects
 		if s.Labels = nil; s.Subresource != "" || c.read[s] {
@@ -307,25 +297,22 @@ func (c *chains) unread(effects []*orderedEffect) (out [][]engine.Selection) {
 		}
 		c.read[s] = true
 		for _, s := range c.narrow(s) {
-			subjects = append(subjects, s)
-			byName = byName && s.Exact() && len(subjects) <= mostByName
+			if subjects = append(subjects, s); !s.Exact() || len(subjects) > mostByName {
+				atOnce = math.MaxInt
+			}
 		}
 	}
-	triggers := func(among ...engine.Selection) []engine.Selection {
-		return slices.DeleteFunc(slices.Clone(c.wants), func(s engine.Selection) bool {
-			return !slices.ContainsFunc(among, func(subject engine.Selection) bool { return c.mayBe(s, subject) })
+	for some := range slices.Chunk(subjects, atOnce) {
+		triggers := slices.DeleteFunc(slices.Clone(c.wants), func(s engine.Selection) bool {
+			return !slices.ContainsFunc(some, func(subject engine.Selection) bool { return c.mayBe(s, subject) })
 		})
-	}
-	if !byName {
-		return [][]engine.Selection{triggers(subjects...)}
-	}
-	for _, s := range subjects {
-		one := triggers(s)
-		for i := range one {
-			one[i].Group, one[i].Kind, one[i].Namespace, one[i].Name = s.Group, s.Kind, s.Namespace, s.Name
+		for i := range triggers {
+			if t, s := &triggers[i], some[0]; atOnce == 1 {
+				t.Group, t.Kind, t.Namespace, t.Name = s.Group, s.Kind, s.Namespace, s.Name
+			}
 		}
-		if len(one) > 0 {
-			out = append(out, one)
+		if len(triggers) > 0 {
+			out = append(out, triggers)
 		}
 	}
 	return out

@@ -18,19 +18,18 @@ import (
 // propagation is a Propagator with the place of its rules in the run.
 type propagation struct {
 	engine.Propagator
-	program      int
-	rules        map[engine.RuleRef]int
+	turns        map[engine.RuleRef]int                // of its rules among all of the run
 	subresources []string                              // whose updates trigger a rule
 	requested    map[engine.RuleRef][]engine.Selection // of the rules that only such updates trigger
 }
 
-func newPropagation(q engine.Propagator, program int) propagation {
+func newPropagation(q engine.Propagator, first int) propagation {
 	p := propagation{
-		Propagator: q, program: program, rules: map[engine.RuleRef]int{},
+		Propagator: q, turns: map[engine.RuleRef]int{},
 		requested: map[engine.RuleRef][]engine.Selection{},
 	}
 	for i, d := range q.Describe() {
-		p.rules[d.Rule] = i
+		p.turns[d.Rule] = first + i
 		for _, s := range d.Matches {
 			if s.Subresource == "" {
 				continue
@@ -53,12 +52,10 @@ func (p propagation) asks(r engine.RuleRef, key engine.ObjectKey) bool {
 		})
 }
 
-func (p propagation) turn(r engine.RuleRef) turn { return turn{p.program, p.rules[r]} }
-
-// orderedEffect is an Effect and its rank: program, rule, trigger.
+// orderedEffect is an Effect and its rank: turn of the rule, place of the trigger.
 type orderedEffect struct {
 	engine.Effect
-	turn
+	turn    int
 	trigger int
 	by      []engine.RuleRef // that changed the trigger, as the rule sees it
 	repeats bool             // the rule would go on changing its own trigger
@@ -193,7 +190,7 @@ func (e *Evaluation) addEffects(ctx context.Context, t state, p propagation, out
 	}
 	for _, effect := range effects {
 		out.effects = append(out.effects, &orderedEffect{
-			Effect: effect, turn: p.turn(effect.Rule), by: t.by,
+			Effect: effect, turn: p.turns[effect.Rule], by: t.by,
 			created: t.target.Request.Operation == engine.OperationCreate,
 		})
 	}
@@ -339,7 +336,7 @@ func (x *effectIndex) add(f *orderedEffect) {
 }
 
 func rank(a, b *orderedEffect) int {
-	return cmp.Or(a.turn.compare(b.turn), cmp.Compare(a.trigger, b.trigger))
+	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.trigger, b.trigger))
 }
 
 // actingOn lists the effects that may act on an object, in order: rules before them decide whether it has the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -126,10 +127,12 @@ func (e *Evaluation) Unreadable() []*engine.UnreadableError {
 func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	var selections []engine.Selection
 	var programs []propagation
-	for i, p := range e.programs {
+	rules := 0
+	for _, p := range e.programs {
 		if q, ok := p.(engine.Propagator); ok && q.Propagates() {
 			selections = append(selections, e.triggering(q)...)
-			programs = append(programs, newPropagation(q, i))
+			programs = append(programs, newPropagation(q, rules))
+			rules += len(q.Describe())
 		}
 	}
 	if len(selections) == 0 && !e.options.Requests {
@@ -293,7 +296,7 @@ func (p *pass) evaluate(own bool, rules []*asked, atTurn func(*asked) error) err
 			return err
 		}
 	}
-	begun, from := p.target.Object, turn{}
+	begun, from := p.target.Object, 0
 	for _, r := range rules {
 		if err := p.act(from, r.turn); err != nil {
 			return err
@@ -303,19 +306,19 @@ func (p *pass) evaluate(own bool, rules []*asked, atTurn func(*asked) error) err
 		}
 		from = r.turn
 	}
-	if err := p.act(from, end); err != nil || p.target.Object == begun {
+	if err := p.act(from, math.MaxInt); err != nil || p.target.Object == begun {
 		return err
 	}
 	return p.settle(own)
 }
 
 // act applies the effects on the object of the rules from one turn to before another.
-func (p *pass) act(from, to turn) error {
+func (p *pass) act(from, to int) error {
 	if p.target.Key.Of != (engine.Maker{}) {
 		return nil // rules that change others act only on existing objects
 	}
 	for _, f := range p.effects.actingOn(p.target.Key, p.rec.before) {
-		if f.compare(from) < 0 || f.compare(to) >= 0 {
+		if f.turn < from || f.turn >= to {
 			continue
 		}
 		if err := p.effect(f); err != nil {

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -28,7 +29,7 @@ func (p *pass) settle(scoped bool) error {
 		}
 		if p.target.Object != last.Object || p.selectedLate() {
 			p.unselected = nil
-			if err := p.act(turn{}, end); err != nil {
+			if err := p.act(0, math.MaxInt); err != nil {
 				return err
 			}
 		}
@@ -48,11 +49,8 @@ func (p *pass) settle(scoped bool) error {
 // relabelling returns the objects to which their own rules may give the labels by which rules select
 // triggers: they must be read as triggers.
 func (c *chains) relabelling() []engine.Selection {
-	var byLabels, out []engine.Selection
-	for _, rule := range c.rules {
-		byLabels = append(byLabels, labelled(rule.wants)...)
-	}
-	for _, s := range withoutLabels(byLabels) {
+	var out []engine.Selection
+	for _, s := range c.byLabels {
 		for _, own := range c.own {
 			if !own.MayMeet(s) {
 				continue
