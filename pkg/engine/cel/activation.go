@@ -50,11 +50,11 @@ type Input struct {
 // bind returns the values of the names in expressions, which are made on first use.
 func (e *Evaluation) bind() map[string]any {
 	out := map[string]any{
-		objectName: valueOf(e.input.Object), oldObjectName: valueOf(e.input.OldObject),
-		requestName: valueOf(e.input.RequestMap), paramsName: valueOf(e.input.Params),
-		namespaceName: e.namespace, variablesName: e.lazily,
-		authorizerName:      func() ref.Val { return e.authorizer(false) },
-		requestResourceName: func() ref.Val { return e.authorizer(true) },
+		plugincel.ObjectVarName: valueOf(e.input.Object), plugincel.OldObjectVarName: valueOf(e.input.OldObject),
+		plugincel.RequestVarName: valueOf(e.input.RequestMap), plugincel.ParamsVarName: valueOf(e.input.Params),
+		plugincel.NamespaceVarName: e.namespace, plugincel.VariableVarName: e.lazily,
+		plugincel.AuthorizerVarName:                func() ref.Val { return e.authorizer(false) },
+		plugincel.RequestResourceAuthorizerVarName: func() ref.Val { return e.authorizer(true) },
 	}
 	maps.Copy(out, e.input.Extra)
 	return out
@@ -109,8 +109,6 @@ func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 
 // access passes the requests of Kubernetes' authorizer library to an evaluation's Authorizer.
 type access struct{ *Evaluation }
-
-var _ authorizer.UnconditionalAuthorizer = access{}
 
 // Authorize asks the Authorizer; the library passes no context of its own. An error in the server's decision
 // is part of the expression's result. Without a decision the whole evaluation fails, since an expression

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -66,7 +67,8 @@ func (x *Expression) describe(root ast.NavigableExpr) {
 		if parent, ok := e.(ast.NavigableExpr).Parent(); !ok || len(fieldsRead(parent)) == 0 { // a whole path
 			x.reads.add(readsOf(path))
 		}
-		if len(path) == 3 && (path[0] == objectName || path[0] == oldObjectName) && path[1] == "metadata" {
+		if len(path) == 3 && path[1] == "metadata" &&
+			(path[0] == plugincel.ObjectVarName || path[0] == plugincel.OldObjectVarName) {
 			x.slips = append(x.slips, policydecode.MetadataSlip(path[2]))
 		}
 	}))
@@ -196,8 +198,8 @@ func changedField(e ast.Expr) string {
 		}
 		for i := range args {
 			field := pathOf(args[i])
-			below, isObject := strings.CutPrefix(field, objectName)
-			if differs && isObject && pathOf(args[1-i]) == oldObjectName+below {
+			below, isObject := strings.CutPrefix(field, plugincel.ObjectVarName)
+			if differs && isObject && pathOf(args[1-i]) == plugincel.OldObjectVarName+below {
 				return field
 			}
 		}

@@ -26,18 +26,7 @@ const (
 	maxExpression = 100_000 // characters
 )
 
-// The names in expressions.
-const (
-	objectName          = plugincel.ObjectVarName
-	oldObjectName       = plugincel.OldObjectVarName
-	requestName         = plugincel.RequestVarName
-	namespaceName       = plugincel.NamespaceVarName
-	paramsName          = plugincel.ParamsVarName
-	authorizerName      = plugincel.AuthorizerVarName
-	requestResourceName = plugincel.RequestResourceAuthorizerVarName
-	variablesName       = plugincel.VariableVarName
-	variablesTypeName   = "kubernetes.variables"
-)
+const variablesTypeName = "kubernetes.variables"
 
 // Options declares names in addition to object, oldObject, request, namespaceObject and variables.
 type Options struct {
@@ -56,10 +45,9 @@ type Options struct {
 // Environment compiles the expressions of a language, with the Options and all versions of Kubernetes' own
 // libraries, so that everything stored on a server compiles. It is safe for concurrent use.
 type Environment struct {
+	options Options
 	plain   *cel.Env
 	patches *cel.Env // with the types of patches
-
-	unquoted bool
 
 	mu sync.Mutex // held during compilation
 	// variables has the fields of the current policy's variables, so that policies share an environment: a
@@ -70,27 +58,28 @@ type Environment struct {
 // NewEnvironment returns an environment, which takes some milliseconds. It fails if the Extensions contradict
 // each other or existing declarations.
 func NewEnvironment(o Options) (*Environment, error) {
-	e := &Environment{unquoted: o.Unquoted}
+	e := &Environment{options: o}
 	e.variables = apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
 	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
 	if o.RequestObjects {
-		for _, name := range []string{objectName, oldObjectName} {
+		for _, name := range []string{plugincel.ObjectVarName, plugincel.OldObjectVarName} {
 			request.Fields[name] = apiservercel.NewDeclField(name, apiservercel.DynType, false, nil, nil)
 		}
 	}
 	names := []cel.EnvOption{
 		cel.ParserRecursionLimit(maxNesting), cel.ParserExpressionSizeLimit(maxExpression),
 		cel.EnableMacroCallTracking(),
-		cel.Variable(objectName, cel.DynType), cel.Variable(oldObjectName, cel.DynType),
-		cel.Variable(namespaceName, namespace.CelType()), cel.Variable(requestName, request.CelType()),
-		cel.Variable(variablesName, e.variables.CelType()),
+		cel.Variable(plugincel.ObjectVarName, cel.DynType), cel.Variable(plugincel.OldObjectVarName, cel.DynType),
+		cel.Variable(plugincel.NamespaceVarName, namespace.CelType()),
+		cel.Variable(plugincel.RequestVarName, request.CelType()),
+		cel.Variable(plugincel.VariableVarName, e.variables.CelType()),
 	}
 	if o.Params {
-		names = append(names, cel.Variable(paramsName, cel.DynType))
+		names = append(names, cel.Variable(plugincel.ParamsVarName, cel.DynType))
 	}
 	if o.Authorizer {
-		names = append(names, cel.Variable(authorizerName, library.AuthorizerType),
-			cel.Variable(requestResourceName, library.ResourceCheckType))
+		names = append(names, cel.Variable(plugincel.AuthorizerVarName, library.AuthorizerType),
+			cel.Variable(plugincel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
 	}
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	provider := apiservercel.NewDeclTypeProvider(namespace, request, e.variables)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
@@ -57,7 +58,7 @@ func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 
 // Replace continues with another state of the object. Evaluated variables keep their value.
 func (e *Evaluation) Replace(object map[string]any) {
-	e.input.Object, e.values[objectName] = object, valueOf(object)
+	e.input.Object, e.values[plugincel.ObjectVarName] = object, valueOf(object)
 }
 
 // Holds evaluates match conditions in order. The error is a *ConditionError for the first false one, which
@@ -155,7 +156,7 @@ func (e *Evaluation) recoverAs(x *Expression, err *error) {
 }
 
 func (e *Evaluation) errorOf(x *Expression, err error) error {
-	if e.scope.environment.unquoted {
+	if e.scope.environment.options.Unquoted {
 		return err
 	}
 	return fmt.Errorf("expression %q resulted in error: %w", shorten(x.Text), err)

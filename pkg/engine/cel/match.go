@@ -178,10 +178,8 @@ func (k *Candidate) attributes() admission.Attributes {
 }
 
 func (k *Candidate) hasName(names []string) bool {
-	if k.Name == "" && k.GenerateName != "" && len(names) > 0 {
-		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(k.GenerateName, name) })
-	}
-	return len(names) == 0 || slices.Contains(names, k.Name)
+	return len(names) == 0 || slices.Contains(names, k.Name) || k.Name == "" && k.GenerateName != "" &&
+		slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(k.GenerateName, name) })
 }
 
 // String is like `pods/status of v1 named "web"`.

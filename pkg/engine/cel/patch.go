@@ -79,8 +79,6 @@ func (e *Evaluation) Mutate(x *Expression, w *engine.World) (r Result, err error
 // evaluated passes the value of an expression to an API server's patcher.
 type evaluated struct{ value ref.Val }
 
-var _ plugincel.MutatingEvaluator = evaluated{}
-
 // ForInput returns the value, whatever the input.
 func (v evaluated) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest,
 	plugincel.OptionalVariableBindings, *corev1.Namespace, int64,
@@ -140,9 +138,7 @@ func fieldsPatched(live map[string]any, list ref.Val) (fields map[string]any, r 
 		}
 		whole = whole || !strings.Contains(p.Path, "/")
 		for _, pointer := range []string{p.Path, p.From} {
-			if segments := strings.Split(pointer, "/"); len(segments) > 1 {
-				named[jsonpointer.Unescape(segments[1])] = true
-			}
+			named[jsonpointer.Unescape(strings.Split(pointer+"/", "/")[1])] = true
 		}
 	}
 	fields = maps.Clone(live)

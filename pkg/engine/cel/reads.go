@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -43,18 +44,18 @@ func (p *Policy) Mark(step *engine.Step, secret Reads) {
 
 // readsOf returns the reads of a path. Unknown constructs end a path, so that they read all of it.
 func readsOf(path []string) Reads {
-	if path[0] == requestName {
+	if path[0] == plugincel.RequestVarName {
 		if path = path[1:]; len(path) == 0 {
-			path = []string{objectName} // the whole request holds it
+			path = []string{plugincel.ObjectVarName} // the whole request holds it
 		}
 	}
 	switch below := path[1:]; path[0] {
-	case objectName, oldObjectName:
+	case plugincel.ObjectVarName, plugincel.OldObjectVarName:
 		identity := len(below) == 1 && (below[0] == "kind" || below[0] == "apiVersion") ||
 			len(below) == 2 && below[0] == "metadata" &&
 				slices.Contains([]string{"name", "namespace", "uid"}, below[1])
 		return Reads{Object: !isPublic(below), Metadata: !identity}
-	case paramsName:
+	case plugincel.ParamsVarName:
 		return Reads{Params: !isPublic(below)}
 	}
 	return Reads{}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 )
 
 // ConditionError is a false match condition.
@@ -129,7 +130,8 @@ func (f *finder) text(x ast.Expr) string {
 
 // asks reports whether an expression uses more than the input.
 func (e *Evaluation) asks(x *Expression) bool {
-	return x.Uses(authorizerName) || slices.ContainsFunc(slices.Collect(maps.Keys(e.input.Extra)), x.Uses)
+	return x.Uses(plugincel.AuthorizerVarName) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(e.input.Extra)), x.Uses)
 }
 
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
