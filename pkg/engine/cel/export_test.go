@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"errors"
+
 	"github.com/google/cel-go/cel"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -9,18 +11,20 @@ import (
 // only compiles one expression, and returns its error.
 func (s *Scope) only(compile func() []*Expression) (x *Expression, err error) {
 	s.failed = func(_ policydecode.Node, e error) { err = e }
-	if all := compile(); len(all) > 0 {
+	all := compile()
+	switch {
+	case len(all) > 0:
 		x = all[0]
+	case err == nil:
+		err = errors.New("there is no expression")
 	}
 	return x, err
 }
 
 // Variable compiles a variable.
-func (s *Scope) Variable(name, expression string) error {
-	_, err := s.only(func() []*Expression {
-		s.Variables([]Source{{Name: name, Text: expression}})
-		return nil
-	})
+func (s *Scope) Variable(name, expression string) (err error) {
+	s.failed = func(_ policydecode.Node, e error) { err = e }
+	s.Variables([]Source{{Name: name, Text: expression}})
 	return err
 }
 
