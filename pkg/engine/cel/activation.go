@@ -60,11 +60,11 @@ func (e *Evaluation) bind() map[string]any {
 	return out
 }
 
-func valueOf(m map[string]any) ref.Val {
+func valueOf(m map[string]any) any {
 	if m == nil {
 		return types.NullValue
 	}
-	return types.DefaultTypeAdapter.NativeToValue(m)
+	return m
 }
 
 // lazily returns the policy's variables, each evaluated on first use.
