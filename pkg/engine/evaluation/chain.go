@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
 )
 
-// maxVisits bounds how often the rules that a trigger triggers are asked for the state at the end.
-const maxVisits = 5
+// maxChanges bounds how often a trigger changes at the end, and how often by its own effects.
+const maxChanges = 5
 
 // chains follow the changes of a run to its triggers, so that each rule sees a trigger as the run makes it.
 // First in turn: when a rule is asked for its effects, the rules before it have changed the trigger. Then at
@@ -53,9 +53,10 @@ type answer struct {
 // fed is a trigger on which effects act.
 type fed struct {
 	*triggered
-	target engine.Target
-	rules  []*asked // that it may trigger, in turn
-	visits int      // at the end; beyond maxVisits, it goes on changing
+	target  engine.Target
+	rules   []*asked // that it may trigger, in turn
+	final   *unstructured.Unstructured
+	changes int // of the final state; beyond maxChanges, it goes on
 }
 
 // asked is a rule that is asked for its effects because of a trigger.
@@ -147,11 +148,17 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 // effects. Rules that go on changing their own trigger return to their effects in turn, and are not asked
 // again.
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
-	f.visits++
-	for i, again := 0, true; again && f.visits <= maxVisits; i++ {
+	for i, again := 0, true; again; i++ {
 		p := c.begin(ctx, f.target, false)
 		if err := p.evaluate(true, nil, nil); err != nil {
 			return err
+		}
+		final := p.state().target.Object
+		if i == 0 && !same(f.final, final) {
+			f.changes++
+		}
+		if f.final = final; f.changes > maxChanges {
+			return nil
 		}
 		again = false
 		for _, r := range f.rules {
@@ -162,7 +169,7 @@ func (c *chains) atEnd(ctx context.Context, f *fed) error {
 			if !news || !r.actsOn(f) {
 				continue
 			}
-			if again = true; i >= maxVisits {
+			if again = true; i >= maxChanges {
 				c.replace(f, r, r.inTurn)
 				r.kept = true
 				for _, own := range r.effects {
@@ -242,7 +249,7 @@ func (c *chains) replace(f *fed, r *asked, effects []*orderedEffect) {
 // fedBy returns the triggers on which some effects act, in the order of the run. It reads the new ones.
 func (c *chains) fedBy(ctx context.Context, effects *effectIndex) ([]*fed, error) {
 	see := func(ctx context.Context, t engine.Target) (*fed, error) {
-		f := &fed{target: t}
+		f := &fed{target: t, final: t.Object}
 		if !c.chosen(&t) || len(effects.actingOn(t.Key, t.Object)) == 0 { // else the run does not change it
 			return f, nil
 		}
@@ -340,14 +347,14 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 	return out.All
 }
 
-// fail makes effects fail whose triggers go on changing after the last visit, and everything that depends on
+// fail makes effects fail whose triggers go on changing, and everything that depends on
 // them.
 func (c *chains) fail() {
 	var left []*fed
 	endless := false
 	for _, f := range c.fed {
-		if f.visits >= maxVisits {
-			left, endless = append(left, f), endless || f.visits > maxVisits
+		if f.changes >= maxChanges {
+			left, endless = append(left, f), endless || f.changes > maxChanges
 		}
 	}
 	if !endless {
@@ -365,7 +372,7 @@ func (c *chains) fail() {
 	slices.Sort(rules)
 	slices.Sort(triggers)
 	err := fmt.Errorf("reached the limit of %d rounds: %s go on changing what triggers them (%s), so they change nothing; give one of them a precondition that its change ends",
-		maxVisits, engine.Few(slices.Compact(rules)), engine.Few(triggers))
+		maxChanges, engine.Few(slices.Compact(rules)), engine.Few(triggers))
 	for i := 0; i < len(left); i++ {
 		for _, r := range left[i].rules {
 			for _, e := range r.effects {
