@@ -191,7 +191,7 @@ func (r *run) paramNamespace(u *unit) (string, error) {
 		return "", fmt.Errorf("paramKind %s is not known: %w", u.params.Kind, err)
 	}
 	own := u.binding.params.namespace
-	switch objects := r.candidate.Namespace; {
+	switch objects := r.candidate.Target.Key.Namespace; {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace && own != "":
 		return "", errors.New("paramRef.namespace must not be given for a kind without namespaces")
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:

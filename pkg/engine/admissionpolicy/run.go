@@ -45,14 +45,14 @@ func (r *run) request() (*cel.Candidate, map[string]any) {
 	case t.Request.Open():
 		operation = engine.OperationUpdate
 	}
-	c := cel.CandidateOf(r.ctx, &t, r.world, operation)
 	if isNamespace(t) {
-		c.Namespace = t.Key.Name
+		t.Key.Namespace = t.Key.Name
 	}
-	fields := c.Request(r.ctx, &t, r.world, r.asksUser)
+	c := cel.CandidateOf(r.ctx, &t, r.world, operation)
+	fields := c.Request(r.asksUser)
 	fields["options"] = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": options}
-	if c.Subresource != "" {
-		fields["requestSubResource"] = c.Subresource
+	if t.Key.Subresource != "" {
+		fields["requestSubResource"] = t.Key.Subresource
 	}
 	return c, fields
 }
@@ -162,7 +162,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 		Object: r.decoded().Object, Request: r.candidate, RequestMap: r.fields,
 		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
 	}
-	if old := r.candidate.OldObject; old != nil {
+	if old := r.candidate.Target.OldObject; old != nil {
 		in.OldObject = old.Object
 	}
 	if p != nil {

@@ -6,6 +6,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -22,6 +23,8 @@ type Constraints struct {
 
 // Rule names resources and operations; "*" stands for all.
 type Rule = admissionregistrationv1.NamedRuleWithOperations
+
+const anyScope = admissionregistrationv1.AllScopes
 
 // Rules are alternatives.
 type Rules []Rule
@@ -41,8 +44,8 @@ func (all Rules) String() string {
 		if len(r.ResourceNames) > 0 {
 			text += " named " + strings.Join(r.ResourceNames, ", ")
 		}
-		if scope := scopeOf(r); scope != "" {
-			text += " in scope " + scope
+		if scope := ptr.Deref(r.Scope, anyScope); scope != anyScope {
+			text += " in scope " + string(scope)
 		}
 		texts = append(texts, text)
 	}
@@ -180,8 +183,8 @@ func (c *Constraints) AsksOperation() bool {
 func (c *Constraints) Where() []string {
 	var out []string
 	for i := range c.Rules {
-		if r := &c.Rules[i]; scopeOf(r) != "" {
-			out = append(out, "scope of "+strings.Join(r.Resources, ", ")+": "+scopeOf(r))
+		if scope := ptr.Deref(c.Rules[i].Scope, anyScope); scope != anyScope {
+			out = append(out, "scope of "+strings.Join(c.Rules[i].Resources, ", ")+": "+string(scope))
 		}
 	}
 	if c.Namespaces != nil {
@@ -203,12 +206,4 @@ func (c *Constraints) Describe() []string {
 		out = append(out, "objectSelector: "+c.Objects.String())
 	}
 	return append(out, c.Where()...)
-}
-
-// scopeOf returns Namespaced or Cluster; empty for both.
-func scopeOf(r *Rule) string {
-	if r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes {
-		return ""
-	}
-	return string(*r.Scope)
 }

@@ -9,7 +9,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
@@ -19,38 +18,30 @@ import (
 
 // Candidate is an admission request to match with constraints.
 type Candidate struct {
-	Resource    schema.GroupVersionResource
-	Subresource string
-	Operation   engine.Operation // if empty, every rule matches
-	Namespace   string           // of the object; for a Namespace its own name, or empty
-	Name        string
-	// GenerateName is the prefix of a name that the server has yet to complete. It replaces an empty Name; if it
+	ctx       context.Context // of the evaluation, which it does not outlive
+	world     *engine.World
+	Target    *engine.Target // its key may say that a Namespace is in the namespace of its own name
+	Resource  schema.GroupVersionResource
+	Operation engine.Operation // if empty, every rule matches
+	// GenerateName is the prefix of a name that the server has yet to complete. It replaces an empty name; if it
 	// is empty, an unknown name matches none.
-	GenerateName      string
-	Object, OldObject *unstructured.Unstructured // OldObject is nil on creation
-	// NamespaceLabels returns the labels of the object's Namespace.
-	NamespaceLabels func(keys []string) (map[string]string, error)
-	// Served reports whether the resource is also served in a version.
-	Served func(version string) bool
+	GenerateName string
 }
 
 // CandidateOf returns the request of an operation on a target. The context is the evaluation's.
 func CandidateOf(
 	ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation,
 ) *Candidate {
-	return &Candidate{
-		Resource: ResourceOf(t, w), Subresource: t.Key.Subresource, Operation: operation,
-		Namespace: t.Key.Namespace, Name: t.Key.Name,
-		Object: t.Object, OldObject: t.OldObject,
-		NamespaceLabels: func(keys []string) (map[string]string, error) { return t.NamespaceLabels(ctx, w, keys) },
-		Served: func(version string) bool {
-			if w.Mapper == nil {
-				return false
-			}
-			m, err := w.Mapper.RESTMapping(t.Key.GroupKind, version)
-			return err == nil && m.GroupVersionKind.Version == version
-		},
+	return &Candidate{ctx: ctx, Target: t, world: w, Resource: ResourceOf(t, w), Operation: operation}
+}
+
+// served reports whether the resource is also served in a version.
+func (k *Candidate) served(version string) bool {
+	if k.world.Mapper == nil {
+		return false
 	}
+	m, err := k.world.Mapper.RESTMapping(k.Target.Key.GroupKind, version)
+	return err == nil && m.GroupVersionKind.Version == version
 }
 
 // ResourceOf returns the resource of an object: from the target, else from the mapper, else the usual plural
@@ -94,17 +85,17 @@ func unmet(criterion string, wanted, found func() string) Match {
 	}}
 }
 
-// Match matches a candidate with the constraints. The error is from Candidate.NamespaceLabels.
+// Match matches a candidate with the constraints. The error is about its Namespace.
 func (c *Constraints) Match(k *Candidate) (m Match, err error) {
-	found := func() string { return "is " + k.String() }
+	found, object, old := func() string { return "is " + k.String() }, k.Target.Object, k.Target.OldObject
 	named, excluded := k.namedBy(c.Rules), k.namedBy(c.Excluded)
 	switch {
 	case len(c.Rules) > 0 && !named.resource:
 		return unmet("resourceRules", c.Rules.String, found), nil
-	case c.Objects != nil && !c.Objects.Matches(k.Object.GetLabels()) &&
-		(k.OldObject == nil || !c.Objects.Matches(k.OldObject.GetLabels())):
+	case c.Objects != nil && !c.Objects.Matches(object.GetLabels()) &&
+		(old == nil || !c.Objects.Matches(old.GetLabels())):
 		return unmet("objectSelector", c.Objects.String,
-			func() string { return engine.FoundLabels(k.Object.GetLabels(), c.Objects) }), nil
+			func() string { return engine.FoundLabels(object.GetLabels(), c.Objects) }), nil
 	case excluded.exactly || c.Equivalent && excluded.equivalent != "":
 		return unmet("excludeResourceRules", func() string { return "none of " + c.Excluded.String() }, found), nil
 	case len(c.Rules) == 0 || named.exactly:
@@ -117,12 +108,12 @@ func (c *Constraints) Match(k *Candidate) (m Match, err error) {
 		m.Version = named.other
 		return m, nil
 	}
-	if c.Namespaces == nil || k.Namespace == "" && !k.isNamespace() {
+	if c.Namespaces == nil || k.Target.Key.Namespace == "" && !k.isNamespace() {
 		return m, nil // cluster-scoped objects have no Namespace to select
 	}
-	labels := k.Object.GetLabels()
+	labels := object.GetLabels()
 	if !k.isNamespace() {
-		if labels, err = k.NamespaceLabels(c.Namespaces.Keys()); err != nil {
+		if labels, err = k.Target.NamespaceLabels(k.ctx, k.world, c.Namespaces.Keys()); err != nil {
 			return m, fmt.Errorf("namespaceSelector: %w", err)
 		}
 	}
@@ -160,7 +151,7 @@ func (k *Candidate) namedBy(all Rules) (out naming) {
 			switch {
 			case version == "*" || version == k.Resource.Version:
 				out.version, out.exactly = true, out.exactly || operation
-			case k.Served(version):
+			case k.served(version):
 				out.other = cmp.Or(out.other, version)
 				if operation {
 					out.equivalent = cmp.Or(out.equivalent, version)
@@ -173,19 +164,21 @@ func (k *Candidate) namedBy(all Rules) (out naming) {
 
 // attributes returns the request as an API server describes it.
 func (k *Candidate) attributes() admission.Attributes {
-	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, k.Namespace, k.Name,
-		k.Resource, k.Subresource, admission.Operation(k.Operation), nil, false, nil)
+	key := k.Target.Key
+	return admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, key.Namespace, key.Name,
+		k.Resource, key.Subresource, admission.Operation(k.Operation), nil, false, nil)
 }
 
 func (k *Candidate) hasName(names []string) bool {
-	return len(names) == 0 || slices.Contains(names, k.Name) || k.Name == "" && k.GenerateName != "" &&
-		slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(k.GenerateName, name) })
+	name := k.Target.Key.Name
+	return len(names) == 0 || slices.Contains(names, name) || name == "" && k.GenerateName != "" &&
+		slices.ContainsFunc(names, func(prefix string) bool { return strings.HasPrefix(k.GenerateName, prefix) })
 }
 
 // String is like `pods/status of v1 named "web"`.
 func (k *Candidate) String() string {
-	resource := strings.TrimSuffix(k.Resource.Resource+"/"+k.Subresource, "/")
-	return fmt.Sprintf("%s of %s named %q", resource, k.Resource.GroupVersion(), k.Name)
+	resource := strings.TrimSuffix(k.Resource.Resource+"/"+k.Target.Key.Subresource, "/")
+	return fmt.Sprintf("%s of %s named %q", resource, k.Resource.GroupVersion(), k.Target.Key.Name)
 }
 
 func (c *Constraints) operationTexts() string {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,23 +27,30 @@ func labelled(t *testing.T, key, value string) *selector.Labels {
 	return l
 }
 
-// namespaceLabels answer what a Namespace has.
-func namespaceLabels(labels map[string]string, err error) func([]string) (map[string]string, error) {
-	return func([]string) (map[string]string, error) { return labels, err }
+// served is v1beta1, beside v1.
+type served struct{ meta.RESTMapper }
+
+func (served) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if versions[0] != "v1beta1" {
+		return nil, errors.New("is not served")
+	}
+	return &meta.RESTMapping{GroupVersionKind: gk.WithVersion(versions[0])}, nil
 }
 
 // candidate is an update of a Pod in a Namespace of the front tier.
-func candidate() *cel.Candidate {
+func candidate(t *testing.T) *cel.Candidate {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetLabels(map[string]string{"app": "web"})
 	old := &unstructured.Unstructured{Object: map[string]any{}}
 	old.SetLabels(map[string]string{"app": "old"})
-	return &cel.Candidate{
-		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Operation: engine.OperationUpdate,
-		Namespace: "shop", Name: "web-1", Object: u, OldObject: old,
-		NamespaceLabels: namespaceLabels(map[string]string{"tier": "front"}, nil),
-		Served:          func(version string) bool { return version == "v1beta1" }, // beside v1
+	namespace := engine.BareNamespace("shop")
+	namespace.SetLabels(map[string]string{"tier": "front"})
+	target := &engine.Target{
+		Key:    engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Pod"}, Version: "v1", Namespace: "shop", Name: "web-1"},
+		Object: u, OldObject: old, Namespace: namespace,
+		Mapping: &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}},
 	}
+	return cel.CandidateOf(t.Context(), target, &engine.World{Mapper: served{}}, engine.OperationUpdate)
 }
 
 type operation = admissionregistrationv1.OperationType
@@ -86,21 +94,21 @@ func TestMatch(t *testing.T) {
 		"labels that it had":               {constraints: cel.Constraints{Objects: labelled(t, "app", "old")}},
 		"labels that it never had":         {constraints: cel.Constraints{Objects: labelled(t, "app", "db")}, want: "objectSelector"},
 		"other labels of the Namespace":    {constraints: cel.Constraints{Namespaces: labelled(t, "tier", "back")}, want: "namespaceSelector"},
-		"what has no namespace":            {cel.Constraints{Namespaces: labelled(t, "tier", "back")}, func(r *cel.Candidate) { r.Namespace = "" }, ""},
+		"what has no namespace":            {cel.Constraints{Namespaces: labelled(t, "tier", "back")}, func(r *cel.Candidate) { r.Target.Key.Namespace = "" }, ""},
 		"a Namespace, by its own labels":   {cel.Constraints{Namespaces: labelled(t, "app", "web")}, func(r *cel.Candidate) { r.Resource.Resource = "namespaces" }, ""},
 		"a Namespace is in no namespace":   {cel.Constraints{Rules: []cel.Rule{scoped("Cluster", anything)}}, func(r *cel.Candidate) { r.Resource.Resource = "namespaces" }, ""},
 		"another version and operation":    {constraints: cel.Constraints{Rules: with(func(r *cel.Rule) { r.APIVersions, r.Operations = []string{"v1beta1"}, nil }), Equivalent: true}, want: "operations"},
 		"excluded in another, exactly":     {constraints: cel.Constraints{Excluded: beta}},
 		"an operation that decides alone":  {cel.Constraints{Rules: with(func(r *cel.Rule) { r.Operations = nil }), Namespaces: labelled(t, "a", "b")}, unreadable, "operations"},
-		"labels of a creation":             {cel.Constraints{Objects: labelled(t, "app", "old")}, func(r *cel.Candidate) { r.OldObject = nil }, "objectSelector"},
+		"labels of a creation":             {cel.Constraints{Objects: labelled(t, "app", "old")}, func(r *cel.Candidate) { r.Target.OldObject = nil }, "objectSelector"},
 		"excluded in another, on creation": {constraints: cel.Constraints{Excluded: with(func(r *cel.Rule) { r.APIVersions, r.Operations = []string{"v1beta1"}, []operation{"CREATE"} }), Equivalent: true}},
 		"another version, elsewhere":       {constraints: cel.Constraints{Rules: beta, Namespaces: labelled(t, "tier", "back")}, want: "apiVersions v1beta1"},
 		"a name that came of a prefix":     {cel.Constraints{Rules: with(func(r *cel.Rule) { r.ResourceNames = []string{"web"} })}, func(r *cel.Candidate) { r.GenerateName = "web-" }, "resourceRules"},
-		"a Namespace's status":             {cel.Constraints{Namespaces: labelled(t, "app", "web")}, func(r *cel.Candidate) { r.Resource.Resource, r.Subresource = "namespaces", "status" }, ""},
+		"a Namespace's status":             {cel.Constraints{Namespaces: labelled(t, "app", "web")}, func(r *cel.Candidate) { r.Resource.Resource, r.Target.Key.Subresource = "namespaces", "status" }, ""},
 		"a Namespace that nobody asks for": {cel.Constraints{Rules: with(func(r *cel.Rule) { r.APIGroups = nil }), Namespaces: labelled(t, "a", "b")}, unreadable, "resourceRules"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := candidate()
+			r := candidate(t)
 			if c.change != nil {
 				c.change(r)
 			}
@@ -143,13 +151,13 @@ func TestExplain(t *testing.T) {
 			c.Rules[0].APIVersions = []string{"v2"}
 		}),
 	} {
-		r := candidate()
-		r.Name = "web-2"
+		r := candidate(t)
+		r.Target.Key.Name = "web-2"
 		result, err := c.Match(r)
 		if got := result.Why().Error(); err != nil || result.Applies() || got != want {
 			t.Errorf("got  %s (%v)\nwant %s", got, err, want)
 		}
-		r.Name = "web-1"
+		r.Target.Key.Name = "web-1"
 		if result, err = c.Match(r); err != nil || !strings.HasPrefix(result.Why().Error(), "resourceRules: wants pods, pods/resize of v") {
 			t.Errorf("of another resource: got %s (%v)", result.Why(), err)
 		}
@@ -158,11 +166,8 @@ func TestExplain(t *testing.T) {
 
 // A server need not be asked for the Namespace of what the rules do not name anyway.
 func TestMatchReadsNoNamespaceInVain(t *testing.T) {
-	r := candidate()
-	r.NamespaceLabels = func([]string) (map[string]string, error) {
-		t.Error("the Namespace is read")
-		return nil, nil
-	}
+	r := candidate(t)
+	unreadable(r)
 	c := constraints(t, `{namespaceSelector: {matchLabels: {tier: gold}}, resourceRules: [`+createdPods+`}]}`)
 	for _, resource := range []string{"nodes", "services"} {
 		r.Resource.Resource = resource
@@ -172,9 +177,8 @@ func TestMatchReadsNoNamespaceInVain(t *testing.T) {
 	}
 }
 
-func unreadable(r *cel.Candidate) {
-	r.NamespaceLabels = namespaceLabels(nil, errors.New("forbidden"))
-}
+// unreadable lets a look at the Namespace fail.
+func unreadable(r *cel.Candidate) { r.Target.Namespace = nil }
 
 func constraints(t *testing.T, text string) *cel.Constraints {
 	t.Helper()

@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,24 +116,23 @@ func (p *Policy) Describe() engine.Description {
 
 // Request returns the value of request for a candidate. The user is only looked up if a policy needs it. As
 // on a server, empty fields are omitted.
-func (k *Candidate) Request(
-	ctx context.Context, t *engine.Target, w *engine.World, asksUser bool,
-) map[string]any {
-	gvk := t.Object.GroupVersionKind()
+func (k *Candidate) Request(asksUser bool) map[string]any {
+	gvk, r, key := k.Target.Object.GroupVersionKind(), k.Resource, k.Target.Key
 	kind := map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}
-	r := k.Resource
 	resource := map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 	out := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-		"operation": string(k.Operation), "dryRun": t.Request.DryRun, "userInfo": map[string]any{},
+		"operation": string(k.Operation), "dryRun": k.Target.Request.DryRun, "userInfo": map[string]any{},
 	}
 	if asksUser {
-		user, err := engine.RequestUser(ctx, t.Request, w)
+		user, err := engine.RequestUser(k.ctx, k.Target.Request, k.world)
 		if out["userInfo"] = engine.UserInfoFields(&user); err != nil {
 			out["userInfo"] = NewUnknownUser(err)
 		}
 	}
-	for _, f := range [][2]string{{"name", k.Name}, {"namespace", k.Namespace}, {"subResource", k.Subresource}} {
+	for _, f := range [][2]string{
+		{"name", key.Name}, {"namespace", key.Namespace}, {"subResource", key.Subresource},
+	} {
 		if f[1] != "" {
 			out[f[0]] = f[1]
 		}

@@ -67,11 +67,10 @@ spec:
 func input(t testing.TB) cel.Input {
 	t.Helper()
 	object := parse(t, pod)
-	request := &cel.Candidate{
-		Operation: engine.OperationUpdate, Name: "web", Namespace: "shop", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
-	}
+	u := &unstructured.Unstructured{Object: object}
+	request := cel.CandidateOf(t.Context(), &engine.Target{Key: engine.KeyOf(u), Object: u}, &engine.World{}, engine.OperationUpdate)
 	return cel.Input{
-		Object: object, OldObject: object, Request: request, RequestMap: request.Request(t.Context(), &engine.Target{Object: &unstructured.Unstructured{Object: object}}, nil, false),
+		Object: object, OldObject: object, Request: request, RequestMap: request.Request(false),
 		Namespace: parse(t, "{metadata: {name: shop, labels: {tier: front}, managedFields: []}}"),
 		Params:    parse(t, "{data: {team: blue}}"),
 	}

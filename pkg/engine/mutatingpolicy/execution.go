@@ -102,7 +102,7 @@ func (e *execution) filtered() bool {
 
 func (e *execution) matchConstraints(c *cel.Constraints, operation engine.Operation) (cel.Match, error) {
 	candidate := cel.CandidateOf(e.ctx, &e.subject, e.world, operation)
-	if candidate.Resource = e.resource; candidate.Name == "" {
+	if candidate.Resource = e.resource; e.subject.Key.Name == "" {
 		candidate.GenerateName = e.subject.Object.GetGenerateName()
 	}
 	return c.Match(candidate)
@@ -164,7 +164,7 @@ func (e *execution) oldObject() map[string]any {
 // request returns the admission request: an update without a change. As in Kyverno, empty fields are omitted.
 func (e *execution) request() map[string]any {
 	t := e.trigger
-	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.ctx, t, e.world, e.rule.AsksUser())
+	request := cel.CandidateOf(e.ctx, t, e.world, e.operation).Request(e.rule.AsksUser())
 	request["uid"], request["object"], request["oldObject"] = "", t.Object.Object, nil
 	if old := e.oldObject(); old != nil {
 		request["oldObject"] = old
