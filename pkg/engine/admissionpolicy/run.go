@@ -160,7 +160,7 @@ func (r *run) invoke(u *unit, step engine.Step, p *param) error {
 	defer done()
 	in := cel.Input{
 		Object: r.decoded().Object, Request: r.candidate, RequestMap: r.fields,
-		Access: r.world.Access, User: r.target.Request.User, Explain: r.sink.Wants(engine.Unchanged),
+		Explain: r.sink.Wants(engine.Unchanged),
 	}
 	if old := r.candidate.Target.OldObject; old != nil {
 		in.OldObject = old.Object

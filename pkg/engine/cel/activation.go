@@ -26,17 +26,13 @@ import (
 // Input is the input of expressions, in which a nil object is null.
 type Input struct {
 	Object, OldObject map[string]any
-	// Request is the request of authorizer.requestResource; nil if the language has no authorizer.
+	// Request is the request of authorizer, whose world answers it; nil if the language has no authorizer.
 	Request *Candidate
 	// RequestMap is the value of request.
 	RequestMap map[string]any
 	// Namespace is the object's Namespace; it may be nil.
 	Namespace map[string]any
 	Params    map[string]any
-	// Access answers authorizer; without it, expressions that use authorizer are unsupported.
-	Access engine.Authorizer
-	// User is the user of authorizer and authorizer.requestResource.
-	User engine.UserInfo
 	// ReplaceAtomic lets apply configurations replace atomic lists, maps and structs, like server-side apply.
 	// Otherwise they fail with ErrAtomic, as on an API server, since omitted fields of such values would be
 	// lost.
@@ -96,13 +92,14 @@ func (e *Evaluation) namespace() ref.Val {
 
 // authorizer returns the value of authorizer, or of authorizer.requestResource.
 func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
-	if e.input.Access == nil {
+	r := e.input.Request
+	if r.world.Access == nil {
 		e.ended = &UnsupportedError{errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
 		return types.WrapErr(e.ended)
 	}
-	user := &user.DefaultInfo{Name: e.input.User.Username, Groups: e.input.User.Groups}
+	user := &user.DefaultInfo{Name: r.Target.Request.User.Username, Groups: r.Target.Request.User.Groups}
 	if ofRequest {
-		return library.NewResourceAuthorizerVal(user, access{e}, e.input.Request.attributes())
+		return library.NewResourceAuthorizerVal(user, access{e}, r.attributes())
 	}
 	return library.NewAuthorizerVal(user, access{e})
 }
@@ -120,7 +117,7 @@ func (a access) Authorize(
 	if err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
-	d, err := a.input.Access.Authorize(a.ctx, r)
+	d, err := a.input.Request.world.Access.Authorize(a.ctx, r)
 	if err != nil {
 		a.ended = &UnsupportedError{err}
 		return authorizer.DecisionNoOpinion, "", err

@@ -180,6 +180,13 @@ func (a answers) Authorize(_ context.Context, r engine.AccessRequest) (engine.Ac
 	return engine.AccessDecision{Allowed: r.Verb == a.verb, Reason: "because"}, a.err
 }
 
+// asking is the request of a user in a world that answers what users may do.
+func asking(t *testing.T, in cel.Input, a engine.Authorizer, user engine.UserInfo) *cel.Candidate {
+	target := *in.Request.Target
+	target.Request.User = user
+	return cel.CandidateOf(t.Context(), &target, &engine.World{Access: a}, engine.OperationUpdate)
+}
+
 func TestAuthorizerAsks(t *testing.T) {
 	alice := engine.UserInfo{Username: "alice", Groups: []string{"dev"}}
 	robot := engine.UserInfo{
@@ -206,7 +213,7 @@ func TestAuthorizerAsks(t *testing.T) {
 		}
 		var asked []engine.AccessRequest
 		in := input(t)
-		in.Access, in.User = answers{"get", &asked, nil}, alice
+		in.Request = asking(t, in, answers{"get", &asked, nil}, alice)
 		allowed, err := s.Evaluate(t.Context(), in, cel.MatchBudget).Condition(x)
 		if err != nil || !allowed {
 			t.Errorf("%s: %t, %v", expression, allowed, err)
@@ -224,7 +231,7 @@ func TestAuthorizerUnanswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := input(t)
-	in.Access = answers{asked: new([]engine.AccessRequest), err: errors.New("you may not ask")}
+	in.Request = asking(t, in, answers{asked: new([]engine.AccessRequest), err: errors.New("you may not ask")}, engine.UserInfo{})
 	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget).Condition(x)
 	var unsupported *cel.UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Error() != "you may not ask" {
