@@ -116,14 +116,15 @@ func writesOf(e ast.Expr, t *cel.Type) (out engine.Writes) {
 // The names of a computed field, and of the elements of a list.
 const anyName, anyItem = "*", "[]"
 
-// member is a field, an entry or an element in a literal.
+// member is a field, an entry or an element in a literal; or, without a name, what may be the whole or a part
+// of it.
 type member struct {
 	name  string
 	value ast.Expr
 }
 
-// membersOf returns the members of a literal; none for other expressions. If looped, a list from map() has
-// the first literal of an object that its loop adds.
+// membersOf returns the members of a literal, the branches of a conditional and lists that + joins; none for
+// other expressions. If looped, a list from map() has the first literal of an object that its loop adds.
 func membersOf(e ast.Expr, looped bool) (out []member) {
 	switch e.Kind() {
 	case ast.StructKind:
@@ -138,6 +139,13 @@ func membersOf(e ast.Expr, looped bool) (out []member) {
 	case ast.ListKind:
 		for _, item := range e.AsList().Elements() {
 			out = append(out, member{anyItem, item})
+		}
+	case ast.CallKind:
+		function, args := callOf(e)
+		joined := function == operators.Add && args[0].Kind() == ast.ListKind && args[1].Kind() == ast.ListKind
+		if function == operators.Conditional || joined {
+			last := len(args) - 1
+			out = []member{{value: args[last-1]}, {value: args[last]}}
 		}
 	case ast.ComprehensionKind:
 		ast.PreOrderVisit(e.AsComprehension().LoopStep(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -157,17 +165,18 @@ func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, com
 		operationOf(e, add)
 		return
 	}
-	branches, members := branchesOf(e), membersOf(e, named)
-	for _, branch := range branches {
-		eachLeaf(branch, path, named, add)
-	}
+	members := membersOf(e, named)
 	for _, m := range members {
+		at := append(slices.Clone(path), m.name)
+		if m.name == "" {
+			at = path
+		}
 		inList := len(path) > 0 && path[len(path)-1] == anyItem
 		if isKey := inList && m.name == "name" && len(members) > 1; !isKey || !named {
-			eachLeaf(m.value, append(slices.Clone(path), m.name), named, add)
+			eachLeaf(m.value, at, named, add)
 		}
 	}
-	if len(branches)+len(members) > 0 {
+	if len(members) > 0 {
 		return
 	}
 	switch e.Kind() {
@@ -178,19 +187,6 @@ func eachLeaf(e ast.Expr, path []string, named bool, add func(path []string, com
 	default:
 		add(path, true)
 	}
-}
-
-// branchesOf returns the operands of a conditional, or of joined lists, in a patch; none for others.
-func branchesOf(e ast.Expr) []ast.Expr {
-	switch function, args := callOf(e); function {
-	case operators.Conditional:
-		return args[1:]
-	case operators.Add:
-		if args[0].Kind() == ast.ListKind && args[1].Kind() == ast.ListKind {
-			return args
-		}
-	}
-	return nil
 }
 
 func operationOf(e ast.Expr, add func(path []string, computed bool)) {
