@@ -137,11 +137,20 @@ func (c *chains) follow(ctx context.Context) error {
 // inTurn asks the rules whose view of the trigger, as left by the rules before them, has changed.
 func (c *chains) inTurn(ctx context.Context, f *fed) error {
 	p := c.begin(ctx, f.target, false)
-	return p.evaluate(true, f.rules, func(r *asked) error {
-		_, err := c.ask(ctx, f, r, p.state(), false)
-		r.inTurn = r.effects
+	if err := p.chain(); err != nil {
 		return err
-	})
+	}
+	from := 0
+	for _, r := range f.rules {
+		if err := p.act(from, r.turn); err != nil {
+			return err
+		}
+		if _, err := c.ask(ctx, f, r, p.state(), false); err != nil {
+			return err
+		}
+		r.inTurn, from = r.effects, r.turn
+	}
+	return nil
 }
 
 // atEnd asks the rules that have not seen the final state, until the trigger no longer changes by its own
@@ -150,7 +159,7 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
 	for i, again := 0, true; again; i++ {
 		p := c.begin(ctx, f.target, false)
-		if err := p.evaluate(true, nil, nil); err != nil {
+		if err := p.evaluate(true); err != nil {
 			return err
 		}
 		final := p.state().target.Object
@@ -299,7 +308,9 @@ func (c *chains) unread(effects []*orderedEffect) (out [][]engine.Selection) {
 	atOnce := 1
 	for _, f := range effects {
 		s := f.Subjects
-		if s.Labels = nil; s.Subresource != "" || c.read[s] {
+		s.Labels = nil
+		mayBe := func(want engine.Selection) bool { return c.mayBe(want, s) }
+		if s.Subresource != "" || c.read[s] || !slices.ContainsFunc(c.wants, mayBe) {
 			continue
 		}
 		c.read[s] = true

@@ -138,11 +138,11 @@ func (e *Evaluation) Prepare(ctx context.Context, src engine.Source) error {
 	if len(selections) == 0 && !e.options.Requests {
 		return nil
 	}
-	if e.options.Reasons {
-		e.reaches = newReaches(programs)
-	}
 	for _, l := range e.lanes() {
 		l.chains = newChains(l, src, programs)
+	}
+	if e.options.Reasons {
+		e.reaches = newReaches(e.chains.rules)
 	}
 	selections = append(selections, e.chains.relabelling()...)
 	trigger := func(ctx context.Context, t engine.Target) (out []*triggered, err error) {
@@ -278,7 +278,7 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	ctx, done := limit.Object(ctx, t.Key)
 	defer done()
 	p := e.begin(ctx, t, e.options.Reasons)
-	if err := p.evaluate(scoped, nil, nil); err != nil {
+	if err := p.evaluate(scoped); err != nil {
 		return nil, err
 	}
 	c, err := p.change(t, scoped)
@@ -288,25 +288,15 @@ func (e *Evaluation) Evaluate(ctx context.Context, t engine.Target, scoped bool)
 	return c, err
 }
 
-// evaluate applies the object's own rules, if wanted, and the effects on it. It calls a function at the turn
-// of each rule that the object may trigger.
-func (p *pass) evaluate(own bool, rules []*asked, atTurn func(*asked) error) error {
+// evaluate applies the object's own rules, if wanted, and the effects on it.
+func (p *pass) evaluate(own bool) error {
 	if own {
 		if err := p.chain(); err != nil {
 			return err
 		}
 	}
-	begun, from := p.target.Object, 0
-	for _, r := range rules {
-		if err := p.act(from, r.turn); err != nil {
-			return err
-		}
-		if err := atTurn(r); err != nil {
-			return err
-		}
-		from = r.turn
-	}
-	if err := p.act(from, math.MaxInt); err != nil || p.target.Object == begun {
+	begun := p.target.Object
+	if err := p.act(0, math.MaxInt); err != nil || p.target.Object == begun {
 		return err
 	}
 	return p.settle(own)

@@ -22,26 +22,19 @@ type reaches struct {
 
 // reach is how far one rule got. It is as small for many triggers as for one.
 type reach struct {
-	rule     engine.RuleRef
-	place    int                // among the others
-	wants    []engine.Selection // its triggers, or a superset
-	triggers int                // the objects that triggered it
-	near     int                // other objects that could
-	nearest  *engine.Step       // of the nearest of them
-	broken   *engine.Step       // of the first with an unknown answer
+	triggeredRule
+	triggers int          // the objects that triggered it
+	near     int          // other objects that could
+	nearest  *engine.Step // of the nearest of them
+	broken   *engine.Step // of the first with an unknown answer
 	effects  []*orderedEffect
 }
 
-func newReaches(programs []propagation) *reaches {
+func newReaches(rules []triggeredRule) *reaches {
 	x := &reaches{byRule: map[engine.RuleRef]*reach{}}
-	for _, p := range programs {
-		for _, d := range p.Describe() {
-			if d.Existing != engine.ByTrigger {
-				continue
-			}
-			r := &reach{rule: d.Rule, place: len(x.all), wants: d.Matches}
-			x.all, x.byRule[d.Rule] = append(x.all, r), r
-		}
+	for _, rule := range rules {
+		r := &reach{triggeredRule: rule}
+		x.all, x.byRule[r.ref] = append(x.all, r), r
 	}
 	return x
 }
@@ -50,7 +43,7 @@ func newReaches(programs []propagation) *reaches {
 func (x *reaches) byRank(a, b engine.Step) int {
 	place := func(s *engine.Step) int {
 		if r := x.byRule[s.Rule]; r != nil {
-			return r.place
+			return r.turn
 		}
 		return -1
 	}
@@ -121,8 +114,8 @@ func (x *reaches) unreached(c *engine.Change, acting []*orderedEffect) []engine.
 	}
 	var out []engine.Step
 	for _, r := range x.all {
-		if !acts[r.rule] {
-			out = append(out, engine.Step{Rule: r.rule, Outcome: engine.NotMatched, Err: r.why(c)})
+		if !acts[r.ref] {
+			out = append(out, engine.Step{Rule: r.ref, Outcome: engine.NotMatched, Err: r.why(c)})
 		}
 	}
 	return out
