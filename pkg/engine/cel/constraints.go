@@ -77,41 +77,38 @@ func decodeLabels(n policydecode.Node) *selector.Labels {
 
 func decodeRules(n policydecode.Node, missing func(policydecode.Node)) (out Rules) {
 	for _, item := range n.List() {
-		out = append(out, decodeRule(item.Fields(), missing))
+		f := item.Fields()
+		r := Rule{ResourceNames: f.At("resourceNames").Texts()}
+		r.APIGroups, r.APIVersions = f.At("apiGroups").Texts(), f.At("apiVersions").Texts()
+		for _, item := range f.At("resources").List() {
+			r.Resources = append(r.Resources, item.Text())
+			name, subresource, _ := strings.Cut(r.Resources[len(r.Resources)-1], "/")
+			item.LintKind(engine.KindName{
+				Groups: r.APIGroups, Versions: r.APIVersions, Resource: name, Subresource: subresource,
+			})
+		}
+		for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {
+			if list, isList := f.At(key).Value.([]any); f.At(key).Value == nil || (isList && len(list) == 0) {
+				missing(f.At(key))
+			}
+		}
+		for _, item := range f.At("operations").List() {
+			operation := item.Text()
+			r.Operations = append(r.Operations, admissionregistrationv1.OperationType(operation))
+			if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT", "*"}, operation) {
+				item.Fail("must be CREATE, UPDATE, DELETE, CONNECT or *, not %q", operation)
+			}
+		}
+		if scope := admissionregistrationv1.ScopeType(f.At("scope").Text()); scope != "" {
+			r.Scope = &scope
+			if !slices.Contains([]string{"*", "Cluster", "Namespaced"}, string(scope)) {
+				f.At("scope").Fail("must be Cluster, Namespaced or *, not %q", scope)
+			}
+		}
+		f.Done()
+		out = append(out, r)
 	}
 	return out
-}
-
-func decodeRule(f *policydecode.Fields, missing func(policydecode.Node)) Rule {
-	r := Rule{ResourceNames: f.At("resourceNames").Texts()}
-	r.APIGroups, r.APIVersions = f.At("apiGroups").Texts(), f.At("apiVersions").Texts()
-	for _, item := range f.At("resources").List() {
-		r.Resources = append(r.Resources, item.Text())
-		name, subresource, _ := strings.Cut(r.Resources[len(r.Resources)-1], "/")
-		item.LintKind(engine.KindName{
-			Groups: r.APIGroups, Versions: r.APIVersions, Resource: name, Subresource: subresource,
-		})
-	}
-	for _, key := range []string{"apiGroups", "apiVersions", "operations", "resources"} {
-		if list, isList := f.At(key).Value.([]any); f.At(key).Value == nil || (isList && len(list) == 0) {
-			missing(f.At(key))
-		}
-	}
-	for _, item := range f.At("operations").List() {
-		operation := item.Text()
-		r.Operations = append(r.Operations, admissionregistrationv1.OperationType(operation))
-		if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT", "*"}, operation) {
-			item.Fail("must be CREATE, UPDATE, DELETE, CONNECT or *, not %q", operation)
-		}
-	}
-	if scope := admissionregistrationv1.ScopeType(f.At("scope").Text()); scope != "" {
-		r.Scope = &scope
-		if !slices.Contains([]string{"*", "Cluster", "Namespaced"}, string(scope)) {
-			f.At("scope").Fail("must be Cluster, Namespaced or *, not %q", scope)
-		}
-	}
-	f.Done()
-	return r
 }
 
 // OnlySubresources reports whether all resources in the rules are subresources, and there are any.
@@ -122,13 +119,12 @@ func (c *Constraints) OnlySubresources() bool {
 
 // Selections returns the objects that the constraints may select in a namespace, or in all if it is empty. A
 // rule with versions selects objects in these or, with Equivalent, reads them in the first.
-func (c *Constraints) Selections(namespace string) []engine.Selection {
+func (c *Constraints) Selections(namespace string) (out []engine.Selection) {
 	all := engine.Selection{Kind: "*", Namespace: namespace, Labels: c.Objects.Written()}
 	if len(c.Rules) == 0 {
 		all.Group, all.Resource = "*", "*"
 		return []engine.Selection{all}
 	}
-	var out []engine.Selection
 	for i := range c.Rules {
 		s := all
 		versions, names := c.Rules[i].APIVersions, c.Rules[i].ResourceNames
@@ -156,8 +152,7 @@ func (c *Constraints) Selections(namespace string) []engine.Selection {
 }
 
 // Operations returns the distinct operations of the rules; none if a rule leaves them open.
-func (c *Constraints) Operations() []engine.Operation {
-	var out []engine.Operation
+func (c *Constraints) Operations() (out []engine.Operation) {
 	for i := range c.Rules {
 		operations := c.Rules[i].Operations
 		if len(operations) == 0 || slices.Contains(operations, admissionregistrationv1.OperationAll) {
@@ -180,8 +175,7 @@ func (c *Constraints) AsksOperation() bool {
 }
 
 // Where describes the constraints beyond their Operations and Selections.
-func (c *Constraints) Where() []string {
-	var out []string
+func (c *Constraints) Where() (out []string) {
 	for i := range c.Rules {
 		if scope := ptr.Deref(c.Rules[i].Scope, anyScope); scope != anyScope {
 			out = append(out, "scope of "+strings.Join(c.Rules[i].Resources, ", ")+": "+string(scope))
@@ -197,8 +191,7 @@ func (c *Constraints) Where() []string {
 }
 
 // Describe describes the constraints without operations.
-func (c *Constraints) Describe() []string {
-	var out []string
+func (c *Constraints) Describe() (out []string) {
 	if len(c.Rules) > 0 {
 		out = append(out, "resourceRules: "+c.Rules.String())
 	}

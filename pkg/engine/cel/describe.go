@@ -33,8 +33,7 @@ type Call struct {
 }
 
 // Calls returns the calls in the expressions of the policy.
-func (s *Scope) Calls() []Call {
-	var out []Call
+func (s *Scope) Calls() (out []Call) {
 	for _, x := range s.compiled {
 		out = append(out, x.calls...)
 	}

@@ -201,27 +201,26 @@ type Expression struct {
 }
 
 func (s *Scope) compile(in *cel.Env, source Source, want []*cel.Type) (x *Expression, err error) {
-	text := source.Text
 	defer func() {
 		if p := recover(); p != nil { // such as for {?"k": m[?"k"]} if the type of m is unknown
-			x, err = nil, asWhole(text, fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p))
+			x, err = nil, asWhole(source.Text, fmt.Sprintf("makes the CEL library panic, which API servers use as well: %v", p))
 		}
 	}()
 	s.environment.mu.Lock()
 	defer s.environment.mu.Unlock()
 	s.environment.variables.Fields = s.types
-	checked, issues := in.Compile(text)
+	checked, issues := in.Compile(source.Text)
 	if issues.Err() != nil {
-		return nil, compileError(text, issues)
+		return nil, compileError(source.Text, issues)
 	}
 	output, root := checked.OutputType(), ast.NavigateAST(checked.NativeRep())
 	if len(want) > 0 && !slices.ContainsFunc(want, output.IsExactType) {
-		return nil, asWhole(text, wrongType(output, want))
+		return nil, asWhole(source.Text, wrongType(output, want))
 	}
 	x = &Expression{Source: source, output: output, writes: writesOf(root, output)}
 	x.describe(root)
 	if x.program, err = in.Program(checked, cel.InterruptCheckFrequency(celconfig.CheckFrequency)); err != nil {
-		return nil, asWhole(text, err.Error())
+		return nil, asWhole(source.Text, err.Error())
 	}
 	if slices.Contains(want, cel.BoolType) { // a condition
 		x.judge(root)

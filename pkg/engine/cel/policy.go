@@ -3,6 +3,7 @@ package cel
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -17,8 +18,7 @@ type Source struct {
 }
 
 // DecodeNamed reads a list of names and expressions. twice reports a duplicate name.
-func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Source)) []Source {
-	var out []Source
+func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Source)) (out []Source) {
 	known := map[string]bool{}
 	for _, item := range n.List() {
 		f := item.Fields()
@@ -36,12 +36,11 @@ func DecodeNamed(n policydecode.Node, twice func(name policydecode.Node, x Sourc
 
 // DecodePatches reads a list of mutations. other, which may be nil, reports the field of the other patch
 // type.
-func DecodePatches(n policydecode.Node, other func(field policydecode.Node, patchType string)) []Source {
+func DecodePatches(n policydecode.Node, other func(of policydecode.Node, patchType string)) (out []Source) {
 	list := n.List()
 	if len(list) == 0 {
 		n.Fail("has no mutations")
 	}
-	var out []Source
 	for _, item := range list {
 		f := item.Fields()
 		patchType, own, wrong := f.At("patchType").Text(), "applyConfiguration", "jsonPatch"
@@ -123,18 +122,13 @@ func (k *Candidate) Request(asksUser bool) map[string]any {
 	out := map[string]any{
 		"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
 		"operation": string(k.Operation), "dryRun": k.Target.Request.DryRun, "userInfo": map[string]any{},
+		"name": key.Name, "namespace": key.Namespace, "subResource": key.Subresource,
 	}
+	maps.DeleteFunc(out, func(_ string, value any) bool { return value == "" })
 	if asksUser {
 		user, err := engine.RequestUser(k.ctx, k.Target.Request, k.world)
 		if out["userInfo"] = engine.UserInfoFields(&user); err != nil {
 			out["userInfo"] = NewUnknownUser(err)
-		}
-	}
-	for _, f := range [][2]string{
-		{"name", key.Name}, {"namespace", key.Namespace}, {"subResource", key.Subresource},
-	} {
-		if f[1] != "" {
-			out[f[0]] = f[1]
 		}
 	}
 	return out
