@@ -115,11 +115,12 @@ func (f *finder) operand(x ast.Expr) {
 // cluster, or draw a random value.
 func (f *finder) value(x ast.Expr) ref.Val {
 	part, err := f.scope.compile(f.scope.environment.plain, Source{Text: f.text(x)}, nil)
-	if err != nil || f.asks(part) {
-		return nil
+	if err == nil && !f.asks(part) {
+		if v, err := f.evaluate(part); err == nil {
+			return v
+		}
 	}
-	v, _ := f.evaluate(part)
-	return v
+	return nil
 }
 
 // text returns the source of a part; empty for none.
