@@ -48,15 +48,20 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 
 // compileError returns all problems of an expression that does not compile, each with its place in the
-// expression below it.
+// expression below it. The parser's own limits have no place, and only strings say which it is.
 func compileError(expression string, issues *cel.Issues) error {
 	var problems []error
 	for _, issue := range issues.Errors() {
 		line, column := issue.Location.Line(), issue.Location.Column()+1 // in characters
-		problem := asWhole(expression, limitOf(expression, issue.Message))
-		if line > 0 {
+		problem := asWhole(expression, "cannot be read: "+issue.Message)
+		switch {
+		case line > 0:
 			problem = fmt.Errorf("expression, line %d, column %d: %s\n%s",
 				line, column, issue.Message, picture(expression, line, column))
+		case utf8.RuneCountInString(expression) > maxExpression:
+			problem = asWhole(expression, fmt.Sprintf("is longer than %d characters", maxExpression))
+		case strings.Contains(issue.Message, "recursion"):
+			problem = asWhole(expression, fmt.Sprintf("is nested more than %d deep", maxNesting))
 		}
 		problems = append(problems, problem)
 	}
@@ -65,18 +70,6 @@ func compileError(expression string, issues *cel.Issues) error {
 
 func asWhole(expression, problem string) error {
 	return errors.New("expression " + problem + "\n" + picture(expression, 1, 0))
-}
-
-// limitOf words the parser's own limits, which have no place in an expression: the library only has strings
-// for them.
-func limitOf(text, message string) string {
-	switch {
-	case utf8.RuneCountInString(text) > maxExpression:
-		return fmt.Sprintf("is longer than %d characters", maxExpression)
-	case strings.Contains(message, "recursion"):
-		return fmt.Sprintf("is nested more than %d deep", maxNesting)
-	}
-	return "cannot be read: " + message
 }
 
 func wrongType(got *cel.Type, want []*cel.Type) string {
@@ -92,9 +85,6 @@ const maxPicture = 100
 // picture returns the line with a caret below the column; no caret for column 0.
 func picture(expression string, line, column int) string {
 	lines := strings.Split(expression, "\n")
-	if line > len(lines) {
-		return "  | " // the expression ended too early
-	}
 	text := []rune(strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " "))
 	caret := min(column, len(text)+1) - 1
 	before, after := "", ""

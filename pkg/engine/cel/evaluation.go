@@ -45,11 +45,8 @@ type Evaluation struct {
 	ended      error // a limit that was exceeded, or what an expression needs and the run lacks
 }
 
-// Evaluate binds an input, without evaluating anything.
+// Evaluate binds an input, without evaluating anything. The context is of a rule (limit.Rule).
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
-	if limit.ClockOf(ctx) == nil {
-		ctx, _ = limit.Rule(ctx, nil)
-	}
 	e := &Evaluation{ctx: ctx, scope: s, input: in, budget: b, left: b}
 	e.values = e.bind()
 	e.activation, _ = cel.NewActivation(e.values) // which takes every map

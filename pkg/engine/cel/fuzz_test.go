@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
 // FuzzMutate compiles any expression as a variable and as a patch of both kinds,
@@ -32,22 +33,24 @@ func FuzzMutate(f *testing.F) {
 	before := runtime.DeepCopyJSON(in.Object)
 	f.Fuzz(func(t *testing.T, expression string) {
 		s := environment.NewScope(nil)
+		ctx, done := limit.Rule(t.Context(), nil)
+		defer done()
 		if err := s.Variable("x", expression); err != nil && err.Error() == "" {
 			t.Error("an error without a text")
 		}
 		if x, err := s.Condition(expression); err == nil {
-			if s.Evaluate(t.Context(), in, cel.MatchBudget).Unmet(x).Error() == "" {
+			if s.Evaluate(ctx, in, cel.MatchBudget).Unmet(x).Error() == "" {
 				t.Error("a reason without a text")
 			}
 		}
 		for _, text := range []string{expression, "Object{spec: variables.x, metadata: Object.metadata{name: 'x'}}", "[JSONPatch{op: 'add', path: '/spec/x', value: variables.x}]"} {
 			merged, err := s.ApplyConfiguration(text)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget).Mutate(merged, builtin)
+				_, _ = s.Evaluate(ctx, in, cel.MutationBudget).Mutate(merged, builtin)
 			}
 			patched, err := s.JSONPatch(text)
 			if err == nil {
-				_, _ = s.Evaluate(t.Context(), in, cel.MutationBudget).Mutate(patched, builtin)
+				_, _ = s.Evaluate(ctx, in, cel.MutationBudget).Mutate(patched, builtin)
 			}
 		}
 		if diff := cmp.Diff(before, in.Object); diff != "" {

@@ -47,14 +47,12 @@ func (k *Candidate) served(version string) bool {
 // ResourceOf returns the resource of an object: from the target, else from the mapper, else the usual plural
 // of the kind.
 func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
-	if t.Mapping != nil {
-		return t.Mapping.Resource
+	mapping, gvk := t.Mapping, t.Key.GroupVersionKind()
+	if mapping == nil && w.Mapper != nil {
+		mapping, _ = w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
-	gvk := t.Key.GroupVersionKind()
-	if w.Mapper != nil {
-		if m, err := w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
-			return m.Resource
-		}
+	if mapping != nil {
+		return mapping.Resource
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return plural
