@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -41,19 +40,6 @@ type Input struct {
 	Explain bool
 	// Extra are the values of a language's own variables.
 	Extra map[string]any
-}
-
-// bind returns the values of the names in expressions, which are made on first use.
-func (e *Evaluation) bind() map[string]any {
-	out := map[string]any{
-		plugincel.ObjectVarName: valueOf(e.input.Object), plugincel.OldObjectVarName: valueOf(e.input.OldObject),
-		plugincel.RequestVarName: valueOf(e.input.RequestMap), plugincel.ParamsVarName: valueOf(e.input.Params),
-		plugincel.NamespaceVarName: e.namespace, plugincel.VariableVarName: e.lazily,
-		plugincel.AuthorizerVarName:                func() ref.Val { return e.authorizer(false) },
-		plugincel.RequestResourceAuthorizerVarName: func() ref.Val { return e.authorizer(true) },
-	}
-	maps.Copy(out, e.input.Extra)
-	return out
 }
 
 func valueOf(m map[string]any) any {

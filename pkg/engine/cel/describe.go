@@ -64,7 +64,7 @@ func (x *Expression) describe(root ast.NavigableExpr) {
 		}
 		x.uses[strings.Join(path, ".")] = true
 		if parent, ok := e.(ast.NavigableExpr).Parent(); !ok || len(fieldsRead(parent)) == 0 { // a whole path
-			x.reads.add(readsOf(path))
+			x.reads.add(path)
 		}
 		if len(path) == 3 && path[1] == "metadata" &&
 			(path[0] == plugincel.ObjectVarName || path[0] == plugincel.OldObjectVarName) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"time"
 
@@ -48,7 +49,14 @@ type Evaluation struct {
 // Evaluate binds an input, without evaluating anything. The context is of a rule (limit.Rule).
 func (s *Scope) Evaluate(ctx context.Context, in Input, b Budget) *Evaluation {
 	e := &Evaluation{ctx: ctx, scope: s, input: in, budget: b, left: b}
-	e.values = e.bind()
+	e.values = map[string]any{ // functions are called on first use
+		plugincel.ObjectVarName: valueOf(in.Object), plugincel.OldObjectVarName: valueOf(in.OldObject),
+		plugincel.RequestVarName: valueOf(in.RequestMap), plugincel.ParamsVarName: valueOf(in.Params),
+		plugincel.NamespaceVarName: e.namespace, plugincel.VariableVarName: e.lazily,
+		plugincel.AuthorizerVarName:                func() ref.Val { return e.authorizer(false) },
+		plugincel.RequestResourceAuthorizerVarName: func() ref.Val { return e.authorizer(true) },
+	}
+	maps.Copy(e.values, in.Extra)
 	e.activation, _ = cel.NewActivation(e.values) // which takes every map
 	return e
 }

@@ -25,10 +25,6 @@ type Reads struct {
 	Answers bool
 }
 
-func (r *Reads) add(o Reads) {
-	r.Object, r.Metadata, r.Params = r.Object || o.Object, r.Metadata || o.Metadata, r.Params || o.Params
-}
-
 // Mark marks a step of the policy as confidential if an expression reads values of Secrets.
 func (p *Policy) Mark(step *engine.Step, secret Reads) {
 	step.Confidential = secret.Answers || slices.ContainsFunc(p.Scope.compiled, func(x *Expression) bool {
@@ -42,8 +38,8 @@ func (p *Policy) Mark(step *engine.Step, secret Reads) {
 	}
 }
 
-// readsOf returns the reads of a path. Unknown constructs end a path, so that they read all of it.
-func readsOf(path []string) Reads {
+// add adds the reads of a path. Unknown constructs end a path, so that they read all of it.
+func (r *Reads) add(path []string) {
 	if path[0] == plugincel.RequestVarName {
 		if path = path[1:]; len(path) == 0 {
 			path = []string{plugincel.ObjectVarName} // the whole request holds it
@@ -54,11 +50,10 @@ func readsOf(path []string) Reads {
 		identity := len(below) == 1 && (below[0] == "kind" || below[0] == "apiVersion") ||
 			len(below) == 2 && below[0] == "metadata" &&
 				slices.Contains([]string{"name", "namespace", "uid"}, below[1])
-		return Reads{Object: !isPublic(below), Metadata: !identity}
+		r.Object, r.Metadata = r.Object || !isPublic(below), r.Metadata || !identity
 	case plugincel.ParamsVarName:
-		return Reads{Params: !isPublic(below)}
+		r.Params = r.Params || !isPublic(below)
 	}
-	return Reads{}
 }
 
 // isPublic reports whether fields of a Secret are not secret.

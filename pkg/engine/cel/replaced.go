@@ -36,19 +36,15 @@ func replacedLists(
 		return out
 	}
 	text := func(item any) string { return value.ToString(value.NewValueInterface(item)) }
-	kept, gone := map[string]bool{}, 0
+	kept := map[string]bool{}
 	for _, item := range list {
 		kept[text(item)] = true
 	}
 	list, _ = live.([]any)
-	for _, item := range list {
-		if !kept[text(item)] {
-			gone++
-		}
-	}
-	if gone > 0 {
+	gone := slices.DeleteFunc(slices.Clone(list), func(item any) bool { return kept[text(item)] })
+	if len(gone) > 0 {
 		out = append(out, engine.Warning(fmt.Sprintf("%s: the schema says nothing of this list, so it is replaced as a whole, as a server does; %d live elements differ or are gone. "+
-			"Of manifests, give the CustomResourceDefinition with -f or --world", engine.PathString(path), gone)))
+			"Of manifests, give the CustomResourceDefinition with -f or --world", engine.PathString(path), len(gone))))
 	}
 	return out
 }
