@@ -64,7 +64,7 @@ type asked struct {
 	triggeredRule
 	state   *unstructured.Unstructured // for which it was asked
 	effects []*orderedEffect
-	inTurn  []*orderedEffect // before it is asked at the end
+	first   []*orderedEffect // in turn, or else at the end
 	kept    bool             // it is not asked again, since it would go on changing its own trigger
 }
 
@@ -148,14 +148,13 @@ func (c *chains) inTurn(ctx context.Context, f *fed) error {
 		if _, err := c.ask(ctx, f, r, p.state(), false); err != nil {
 			return err
 		}
-		r.inTurn, from = r.effects, r.turn
+		r.first, from = r.effects, r.turn
 	}
 	return nil
 }
 
 // atEnd asks the rules that have not seen the final state, until the trigger no longer changes by its own
-// effects. Rules that go on changing their own trigger return to their effects in turn, and are not asked
-// again.
+// effects. Rules that go on changing their own trigger return to their first effects for good.
 func (c *chains) atEnd(ctx context.Context, f *fed) error {
 	for i, again := 0, true; again; i++ {
 		p := c.begin(ctx, f.target, false)
@@ -178,8 +177,11 @@ func (c *chains) atEnd(ctx context.Context, f *fed) error {
 			if !news || !r.actsOn(f) {
 				continue
 			}
+			if len(r.first) == 0 {
+				r.first = r.effects
+			}
 			if again = true; i >= maxChanges {
-				c.replace(f, r, r.inTurn)
+				c.replace(f, r, r.first)
 				r.kept = true
 				for _, own := range r.effects {
 					own.repeats = true
@@ -281,7 +283,7 @@ func (c *chains) fedBy(ctx context.Context, effects *effectIndex) ([]*fed, error
 			}
 			for _, r := range f.rules {
 				r.effects = r.own(f.triggered.effects)
-				r.inTurn = r.effects
+				r.first = r.effects
 			}
 		}
 		return nil
