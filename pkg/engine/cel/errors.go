@@ -108,11 +108,6 @@ type UnknownUser struct {
 	why     error
 }
 
-var (
-	_ traits.Indexer     = UnknownUser{}
-	_ traits.FieldTester = UnknownUser{}
-)
-
 // NewUnknownUser returns a user who is unknown for a reason.
 func NewUnknownUser(why error) UnknownUser {
 	return UnknownUser{types.WrapErr(&unknownUserError{"", why}), why}
