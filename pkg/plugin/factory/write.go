@@ -27,6 +27,7 @@ import (
 
 // Executor returns an executor that verifies and writes changes.
 func (f *Factory) Executor(with *flags.Write, report func(*write.Result) error) *write.Executor {
+	process.SaveMemory()
 	prompt := write.NewPrompt(f.Streams.In, f.Streams.ErrOut, f.Client.Info())
 	prompt.Yes, prompt.MaxChanges, prompt.Meter = with.Yes || with.Rehearses(), with.MaxChanges, f.progress
 	x := &write.Executor{

@@ -8,14 +8,24 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// garbage is the value of GOGC: a higher one takes less time, and more memory than a run may have.
-const garbage = 200
+// The values of GOGC: a higher one takes less time, and more memory than a run may have.
+const (
+	garbage        = 200
+	garbageOfWrite = 125 // besides the changes, which are held until they are written
+)
+
+func setGarbage(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+// SaveMemory takes time to collect garbage more often, for a run that holds all its changes.
+func SaveMemory() { setGarbage(garbageOfWrite) }
 
 // SetMemoryLimit sets the soft memory limit of the process and returns it in bytes.
 func SetMemoryLimit() int64 {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
+	setGarbage(garbage)
 	most := limit.Memory(machine(), container())
 	debug.SetMemoryLimit(most)
 	return most
