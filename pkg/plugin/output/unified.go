@@ -32,10 +32,11 @@ type unified struct {
 // equal. The head of a hunk names the holder of the first line that differs, as git names a function: "@@
 // -40,7 +41,7 @@ spec.containers[web].env". Lines that differ only in white space are marked.
 func unifiedDiff(names UnifiedNames, before, after *Document, context int) string {
-	u := unified{
-		before: before, after: after, context: context,
-		from: slices.Collect(strings.Lines(before.Text)), to: slices.Collect(strings.Lines(after.Text)),
+	lines := func(d *Document) []string {
+		all := make([]string, 0, strings.Count(d.Text, "\n")+1)
+		return slices.AppendSeq(all, strings.Lines(d.Text))
 	}
+	u := unified{before: before, after: after, context: context, from: lines(before), to: lines(after)}
 	diffs := lcs.DiffLines(u.from, u.to)
 	if len(diffs) == 0 {
 		return ""
