@@ -360,8 +360,7 @@ func withoutLabels(all []engine.Selection) []engine.Selection {
 	return out.All
 }
 
-// fail makes effects fail whose triggers go on changing, and everything that depends on
-// them.
+// fail makes effects fail whose triggers go on changing, and everything that depends on them.
 func (c *chains) fail() {
 	var left []*fed
 	endless := false

@@ -30,7 +30,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 		before := len(out)
 		step := r.run(ctx, trigger, w, sink, func(e *execution, s *variables.Scope) engine.Step {
 			out = append(out, e.propagate(s)...)
-			return engine.Step{}
+			return engine.Step{} // the effects have their own
 		})
 		if step.Outcome != "" {
 			sink.Step(step)

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
-// pageSize is how many objects are evaluated before the first of them is printed.
+// pageSize is how many objects one side of a comparison evaluates before the other.
 const pageSize = 100
 
 // Source streams the evaluated objects in a scope, in order of group, resource, namespace and name. A missing
