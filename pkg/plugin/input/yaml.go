@@ -224,14 +224,15 @@ func (c *converter) key(n *yamlv3.Node, depth int) (string, error) {
 }
 
 func (c *converter) scalar(n *yamlv3.Node) (any, error) {
-	switch tag := n.ShortTag(); tag {
+	switch n.ShortTag() {
 	case "!!null":
 		return nil, nil
-	case "!!bool", "!!int", "!!float":
-		i, err := strconv.ParseInt(n.Value, 10, 64)
-		if tag == "!!int" && err == nil && strconv.FormatInt(i, 10) == n.Value {
+	case "!!int":
+		if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil && strconv.FormatInt(i, 10) == n.Value {
 			return i, nil // most numbers: the library makes a decoder for each
 		}
+		fallthrough
+	case "!!bool", "!!float":
 		var v any
 		if err := n.Decode(&v); err != nil {
 			return nil, c.errorf(n, "%s is not a %s", quoted(strconv.Quote(n.Value), c.secret),
