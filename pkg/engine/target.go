@@ -304,6 +304,20 @@ func Identical(a, b any) bool {
 
 func identity(m map[string]any) unsafe.Pointer { return reflect.ValueOf(m).UnsafePointer() }
 
+// Resource returns the resource of the object: from its Mapping, else from the mapper of a world, which may
+// be nil, else the usual plural of the kind.
+func (t *Target) Resource(w *World) schema.GroupVersionResource {
+	mapping, gvk := t.Mapping, t.Key.GroupVersionKind()
+	if mapping == nil && w != nil && w.Mapper != nil {
+		mapping, _ = w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	if mapping != nil {
+		return mapping.Resource
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return plural
+}
+
 // ReadNamespace returns the object's Namespace: the target's own, or else w's. It is nil for a cluster-scoped
 // object.
 //

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
@@ -32,7 +31,7 @@ type Candidate struct {
 func CandidateOf(
 	ctx context.Context, t *engine.Target, w *engine.World, operation engine.Operation,
 ) *Candidate {
-	return &Candidate{ctx: ctx, Target: t, world: w, Resource: ResourceOf(t, w), Operation: operation}
+	return &Candidate{ctx: ctx, Target: t, world: w, Resource: t.Resource(w), Operation: operation}
 }
 
 // served reports whether the resource is also served in a version.
@@ -42,20 +41,6 @@ func (k *Candidate) served(version string) bool {
 	}
 	m, err := k.world.Mapper.RESTMapping(k.Target.Key.GroupKind, version)
 	return err == nil && m.GroupVersionKind.Version == version
-}
-
-// ResourceOf returns the resource of an object: from the target, else from the mapper, else the usual plural
-// of the kind.
-func ResourceOf(t *engine.Target, w *engine.World) schema.GroupVersionResource {
-	mapping, gvk := t.Mapping, t.Key.GroupVersionKind()
-	if mapping == nil && w.Mapper != nil {
-		mapping, _ = w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	}
-	if mapping != nil {
-		return mapping.Resource
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
-	return plural
 }
 
 // Match is the result of matching a candidate with constraints.

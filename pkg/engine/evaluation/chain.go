@@ -404,6 +404,6 @@ func (c *chains) fail() {
 // covers reports whether selections may select an object. Labels do not count.
 func covers(all []engine.Selection, t *engine.Target) bool {
 	return slices.ContainsFunc(all, func(s engine.Selection) bool {
-		return s.MatchesName(t.Key) && (s.Resource == "" || s.MatchesResource(resourceName(t)))
+		return s.MatchesName(t.Key) && (s.Resource == "" || s.MatchesResource(t.Resource(nil).Resource))
 	})
 }

@@ -128,7 +128,7 @@ func (e *Evaluation) trigger(ctx context.Context, t engine.Target, c *chains) (*
 	defer done()
 	out := &triggered{key: t.Key, chosen: e.chosen(&t), rec: &recorder{reasons: e.options.Reasons}}
 	if e.options.Reasons {
-		out.resource = resourceName(&t)
+		out.resource = t.Resource(nil).Resource
 	}
 	s, _, err := c.asTrigger(ctx, t)
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
@@ -77,15 +75,6 @@ func (r *reach) missed(t *triggered, s *engine.Step) {
 	if r.nearest == nil || (r.nearest.Outcome == engine.NotMatched && s.Outcome != engine.NotMatched) {
 		r.nearest = s
 	}
-}
-
-// resourceName is the resource of a target, or else the likely one of its kind.
-func resourceName(t *engine.Target) string {
-	if t.Mapping != nil {
-		return t.Mapping.Resource.Resource
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(t.Key.GroupVersionKind())
-	return plural.Resource
 }
 
 // index gives each rule its effects, in order.

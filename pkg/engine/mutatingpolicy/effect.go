@@ -168,7 +168,7 @@ func (e *execution) namedTargets(evaluation *cel.Evaluation) ([]*effect, error) 
 		case ns != "" && key.Namespace != ns:
 			return nil, fmt.Errorf("%s: %w", field, fmt.Errorf("%s is not in namespace %s, which a %s cannot leave", key, ns, kindNamespacedPolicy))
 		}
-		resource := cel.ResourceOf(&engine.Target{Key: key}, e.world)
+		resource := (&engine.Target{Key: key}).Resource(e.world)
 		out = append(out, &effect{resource: resource, Effect: engine.Effect{Subjects: engine.Selection{
 			Group: key.Group, Version: key.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
 			Subresource: subresourceOf(e.rule.policy.targets, resource),

@@ -37,7 +37,7 @@ func (r *rule) start(
 	ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink, operation engine.Operation,
 ) (e *execution, done func()) {
 	e = &execution{
-		world: w.Watched(), rule: r, operation: operation, subject: t, resource: cel.ResourceOf(&t, w), sink: sink,
+		world: w.Watched(), rule: r, operation: operation, subject: t, resource: t.Resource(w), sink: sink,
 	}
 	e.trigger = &e.subject
 	e.ctx, done = limit.Rule(ctx, r.Ref)
