@@ -59,26 +59,6 @@ func (r RuleRef) WithoutParameter() RuleRef {
 	return r
 }
 
-// Outcome is the result of one rule on one object.
-type Outcome string
-
-// The outcomes, from the most to the least interesting.
-const (
-	Changed     Outcome = "changed"
-	Failed      Outcome = "failed"      // the rule could not be evaluated on this object
-	Denied      Outcome = "denied"      // admission would refuse the object
-	Unsupported Outcome = "unsupported" // needs something this program cannot or may not do; Err says what
-	Skipped     Outcome = "skipped"     // matched, then a precondition or exception held it back
-	Unchanged   Outcome = "unchanged"   // ran, and the object is as it was; Err says why if need be
-	NotMatched  Outcome = "not-matched"
-	// AsCreated is, in a RuleSummary, a rule that would change the object if it were created, and not, or not
-	// so, if it were updated. No step has it.
-	AsCreated Outcome = "as-created"
-)
-
-// Incomplete reports whether the effect of the policy remains unknown.
-func (o Outcome) Incomplete() bool { return o == Failed || o == Denied || o == Unsupported }
-
 // Warning is information for the user about a step that went well.
 type Warning string
 

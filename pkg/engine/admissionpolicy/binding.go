@@ -148,16 +148,16 @@ type param struct {
 }
 
 // params returns the parameters of a policy: a single nil without a paramKind. If none is found and the
-// binding allows that, the error is a *cel.SkippedError.
+// binding allows that, the error is an *engine.SkippedError.
 func (r *run) params(u *unit) ([]*param, error) {
 	if u.binding == nil && u.asksParams {
-		return nil, &cel.UnsupportedError{Err: fmt.Errorf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
+		return nil, &engine.UnsupportedError{Err: fmt.Errorf("params would be a %s, which the paramRef of a %s names", u.params.Kind, kindBinding)}
 	}
 	if u.params == nil || u.binding == nil || u.binding.params == nil {
 		return []*param{nil}, nil
 	}
 	if r.world.Reader == nil {
-		return nil, &cel.UnsupportedError{Err: errors.New("parameters need a cluster, or manifests, to be read from")}
+		return nil, &engine.UnsupportedError{Err: errors.New("parameters need a cluster, or manifests, to be read from")}
 	}
 	ref := u.binding.params
 	namespace, err := r.paramNamespace(u)
@@ -177,7 +177,7 @@ func (r *run) params(u *unit) ([]*param, error) {
 	if ref.denies {
 		return nil, parameterError(fmt.Errorf("there is no %s, and parameterNotFoundAction is Deny", wants))
 	}
-	return nil, parameterError(&cel.SkippedError{Reason: fmt.Sprintf("there is no %s, and parameterNotFoundAction is Allow", wants)})
+	return nil, parameterError(&engine.SkippedError{Reason: fmt.Sprintf("there is no %s, and parameterNotFoundAction is Allow", wants)})
 }
 
 // paramNamespace returns a server's namespace for parameters: none for cluster-scoped kinds, else the

@@ -85,7 +85,7 @@ func (r *run) unit(u *unit) error {
 	}
 	params, err := r.params(u)
 	switch {
-	case cel.Skipped(err) && r.again != nil:
+	case engine.OutcomeOf(err) == engine.Skipped && r.again != nil:
 		return nil
 	case err != nil:
 		return r.fail(u, step, err)
@@ -119,7 +119,7 @@ func (r *run) match(u *unit) (cel.Match, error) {
 		}
 	}
 	if err == nil && m.Applies() && version != "" {
-		err = &cel.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
+		err = &engine.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object is in version %s: only an API server can convert it",
 			version, c.Resource.Version)}
 	}
 	return m, err
@@ -202,7 +202,8 @@ func (r *run) mutate(ctx context.Context, u *unit, step engine.Step, in cel.Inpu
 			}
 			r.applied, r.object = true, &unstructured.Unstructured{Object: result.Object}
 			step.Warnings = append(step.Warnings, result.Warnings...)
-		case cel.Unsupported(err) || isRefused(err) || engine.OfThisProgram(err) || ctx.Err() != nil:
+		case isRefused(err), engine.OutcomeOf(err) == engine.Unsupported,
+			engine.OfThisProgram(err), ctx.Err() != nil:
 			r.object = before
 			return r.fail(u, step, err)
 		default:

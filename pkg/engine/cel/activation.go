@@ -80,7 +80,7 @@ func (e *Evaluation) namespace() ref.Val {
 func (e *Evaluation) authorizer(ofRequest bool) ref.Val {
 	r := e.input.Request
 	if r.world.Access == nil {
-		e.ended = &UnsupportedError{errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
+		e.ended = &engine.UnsupportedError{Err: errors.New("authorizer asks an API server what a user may do, and there is none: it needs a cluster")}
 		return types.WrapErr(e.ended)
 	}
 	user := &user.DefaultInfo{Name: r.Target.Request.User.Username, Groups: r.Target.Request.User.Groups}
@@ -105,7 +105,7 @@ func (a access) Authorize(
 	}
 	d, err := a.input.Request.world.Access.Authorize(a.ctx, r)
 	if err != nil {
-		a.ended = &UnsupportedError{err}
+		a.ended = &engine.UnsupportedError{Err: err}
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	if d.Error != "" {
@@ -121,10 +121,7 @@ func accessRequest(a authorizer.Attributes) (engine.AccessRequest, error) {
 	r := engine.AccessRequest{
 		User: engine.UserInfo{Username: a.GetUser().GetName(), Groups: a.GetUser().GetGroups()},
 		Verb: a.GetVerb(), Group: a.GetAPIGroup(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
-		Namespace: a.GetNamespace(), Name: a.GetName(),
-	}
-	if !a.IsResourceRequest() {
-		r.Path = a.GetPath()
+		Namespace: a.GetNamespace(), Name: a.GetName(), Path: a.GetPath(),
 	}
 	onFields, err := a.GetFieldSelector()
 	if err != nil {

@@ -35,15 +35,6 @@ func shorten(expression string) string {
 	return engine.Shorten(strings.Join(strings.Fields(expression), " "), maxQuoted)
 }
 
-// UnsupportedError is a requirement of a policy that this run does not meet.
-type UnsupportedError struct{ Err error }
-
-// Error returns the requirement.
-func (e *UnsupportedError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the requirement.
-func (e *UnsupportedError) Unwrap() error { return e.Err }
-
 // ErrAtomic is a server's error for an apply configuration with values that can only be replaced as a whole.
 var ErrAtomic = errors.New("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs")
 

@@ -66,8 +66,8 @@ func (e *Evaluation) Replace(object map[string]any) {
 	e.input.Object, e.values[plugincel.ObjectVarName] = object, valueOf(object)
 }
 
-// Holds evaluates match conditions in order. The error is a *ConditionError for the first false one, which
-// takes precedence over earlier failures.
+// Holds evaluates match conditions in order. The first false one, an *engine.SkippedError, takes precedence
+// over earlier failures.
 func (e *Evaluation) Holds(conditions []*Expression) error {
 	var failures []error
 	for _, x := range conditions {
@@ -102,12 +102,14 @@ func (e *Evaluation) Value(x *Expression) (ref.Val, error) {
 		case <-done:
 			return v, err
 		case <-e.ctx.Done():
-			return nil, e.ctx.Err()
 		case <-time.After(limit.Left(e.ctx) + time.Millisecond):
-			var over *limit.Error
-			if errors.As(e.ctx.Err(), &over) {
-				return nil, stopped(x, over)
-			}
+		}
+		var over *limit.Error
+		switch err := e.ctx.Err(); {
+		case errors.As(err, &over):
+			return nil, stopped(x, over)
+		case err != nil:
+			return nil, err
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (e *Evaluation) Mutate(x *Expression, w *engine.World) (r Result, err error
 	} else {
 		r, err = e.merge(v.(*dynamic.ObjectVal), w)
 	}
-	if err != nil && !Unsupported(err) {
+	if err != nil && engine.OutcomeOf(err) != engine.Unsupported {
 		err = e.errorOf(x, err)
 	}
 	return r, x.At(err)
@@ -168,9 +168,9 @@ func (e *Evaluation) merge(configuration *dynamic.ObjectVal, w *engine.World) (R
 	types := s.Types
 	switch {
 	case err != nil:
-		return Result{}, &UnsupportedError{fmt.Errorf("the schema of the object cannot be read: %w", err)}
+		return Result{}, &engine.UnsupportedError{Err: fmt.Errorf("the schema of the object cannot be read: %w", err)}
 	case types == nil:
-		return Result{}, &UnsupportedError{fmt.Errorf("an apply configuration cannot be merged without the schema of %s %s, and a guess could lose data: "+
+		return Result{}, &engine.UnsupportedError{Err: fmt.Errorf("an apply configuration cannot be merged without the schema of %s %s, and a guess could lose data: "+
 			"none is published or built in; for files, give its CustomResourceDefinition with -f or --world", live.GetAPIVersion(), live.GetKind())}
 	}
 	if err := configuration.CheckTypeNamesMatchFieldPathNames(); err != nil {

@@ -139,7 +139,7 @@ func TestApplyConfigurations(t *testing.T) {
 func TestMutationWithoutSchema(t *testing.T) {
 	s, m := configuration(t, "Object{spec: Object.spec{containers: []}}")
 	_, err := s.Evaluate(t.Context(), input(t), cel.MutationBudget).Mutate(m, &engine.World{})
-	var unsupported *cel.UnsupportedError
+	var unsupported *engine.UnsupportedError
 	if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "schema of v1 Pod") {
 		t.Errorf("got %v", err)
 	}

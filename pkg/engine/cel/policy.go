@@ -1,7 +1,6 @@
 package cel
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -134,28 +133,6 @@ func (k *Candidate) Request(asksUser bool) map[string]any {
 	return out
 }
 
-// Unsupported reports whether an expression failed on something that this run lacks.
-func Unsupported(err error) bool {
-	var unsupported *UnsupportedError
-	var noNamespace *engine.NamespaceError
-	var unknownUser *engine.UnknownUserError
-	return errors.As(err, &unsupported) || errors.As(err, &noNamespace) || errors.As(err, &unknownUser)
-}
-
-// SkippedError is the reason why a matching policy does not apply, in the words of its engine.
-type SkippedError struct{ Reason string }
-
-// Error returns the reason.
-func (e *SkippedError) Error() string { return e.Reason }
-
-// Skipped reports whether the error is the reason why a matching policy does not apply.
-func Skipped(err error) bool {
-	var skipped *SkippedError
-	var unmet *ConditionError
-	var ignored *engine.IgnoredError
-	return errors.As(err, &skipped) || errors.As(err, &unmet) || errors.As(err, &ignored)
-}
-
 // Ignored is a failure that the failurePolicy ignores.
 func Ignored(err error) error { return fmt.Errorf("%w (ignored, by the failurePolicy)", err) }
 
@@ -163,13 +140,9 @@ func Ignored(err error) error { return fmt.Errorf("%w (ignored, by the failurePo
 // the failurePolicy ignores the failure. If this run lacks something, or exceeds its own limit, neither is
 // known.
 func OutcomeOf(err error, ignored bool) (engine.Outcome, error) {
-	switch {
-	case Skipped(err):
-		return engine.Skipped, err
-	case Unsupported(err):
-		return engine.Unsupported, err
-	case engine.OfThisProgram(err):
-		return engine.Failed, err
+	switch outcome := engine.OutcomeOf(err); {
+	case outcome != engine.Failed || engine.OfThisProgram(err):
+		return outcome, err
 	case ignored:
 		return engine.Skipped, Ignored(err)
 	}

@@ -233,7 +233,7 @@ func TestAuthorizerUnanswered(t *testing.T) {
 	in := input(t)
 	in.Request = asking(t, in, answers{asked: new([]engine.AccessRequest), err: errors.New("you may not ask")}, engine.UserInfo{})
 	_, err = s.Evaluate(t.Context(), in, cel.MatchBudget).Condition(x)
-	var unsupported *cel.UnsupportedError
+	var unsupported *engine.UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Error() != "you may not ask" {
 		t.Errorf("got %v", err)
 	}

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,40 +14,29 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
-
-// ConditionError is a false match condition.
-type ConditionError struct {
-	Name       string // of the condition
-	Expression string
-	// Found lists the deciding values, such as "object.spec.replicas is 2"; empty unless Input.Explain is set.
-	Found []string
-}
-
-// Error names the condition, its expression and the values.
-func (e *ConditionError) Error() string {
-	text := e.Brief() + ": " + shorten(e.Expression)
-	if len(e.Found) > 0 {
-		text += " (" + strings.Join(e.Found, ", ") + ")"
-	}
-	return text
-}
-
-// Brief names the condition without values.
-func (e *ConditionError) Brief() string { return fmt.Sprintf("match condition %q is false", e.Name) }
 
 // Unmet returns the error of a false condition. With Input.Explain, the deciding operands are evaluated once
 // more, by themselves.
-func (e *Evaluation) Unmet(x *Expression) (out *ConditionError) {
-	out = &ConditionError{Name: x.Name, Expression: x.Text}
+func (e *Evaluation) Unmet(x *Expression) *engine.SkippedError {
+	return &engine.SkippedError{
+		Reason: fmt.Sprintf("match condition %q is false", x.Name), Err: errors.New(shorten(x.Text) + e.deciding(x)),
+	}
+}
+
+// deciding lists the values that make a condition false, such as " (object.spec.replicas is 2)".
+func (e *Evaluation) deciding(x *Expression) (out string) {
 	if !e.input.Explain {
-		return out
+		return ""
 	}
 	defer func() { _ = recover() }() // a library may panic on a part that makes no sense by itself
 	if parsed, issues := e.scope.environment.plain.Parse(x.Text); issues.Err() == nil {
 		f := finder{Evaluation: e, source: parsed.NativeRep().SourceInfo()}
-		f.explain(parsed.NativeRep().Expr(), false)
-		out.Found = f.found
+		if f.explain(parsed.NativeRep().Expr(), false); len(f.found) > 0 {
+			out = " (" + strings.Join(f.found, ", ") + ")"
+		}
 	}
 	return out
 }

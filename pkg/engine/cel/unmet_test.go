@@ -54,5 +54,9 @@ func unmet(t *testing.T, s *cel.Scope, in cel.Input, expression string) string {
 			t.Fatalf("%v, %v", holds, err)
 		}
 	}
-	return strings.Join(e.Unmet(x).Found, ", ")
+	text, found := strings.CutPrefix(e.Unmet(x).Error(), `match condition "" is false: `+expression)
+	if !found {
+		t.Errorf("got %s", text)
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(text, " ("), ")")
 }

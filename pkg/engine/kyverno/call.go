@@ -181,7 +181,7 @@ func (c *call) sender(w *engine.World,
 ) (func(context.Context, *engine.World) ([]byte, error), error) {
 	switch {
 	case c.service && w.Remote == nil:
-		return nil, &jmespath.UnsupportedError{Field: c.place + ".service", Reason: "calls to web services are made only with --allow-http"}
+		return nil, &engine.UnsupportedError{Field: c.place + ".service", Err: errors.New("calls to web services are made only with --allow-http")}
 	case c.service:
 		return func(ctx context.Context, w *engine.World) ([]byte, error) { return w.Remote.Fetch(ctx, *r) }, nil
 	}
@@ -197,10 +197,10 @@ func (c *call) sender(w *engine.World,
 	}
 	switch {
 	case refusal != "":
-		return nil, &jmespath.UnsupportedError{Reason: fmt.Sprintf("%s %s is refused: %s", r.Method, r.URL,
+		return nil, &engine.UnsupportedError{Err: fmt.Errorf("%s %s is refused: %s", r.Method, r.URL,
 			refusal)}
 	case w.Raw == nil:
-		return nil, &jmespath.UnsupportedError{Field: c.place, Reason: "there is no API server to read from"}
+		return nil, &engine.UnsupportedError{Field: c.place, Err: errors.New("there is no API server to read from")}
 	}
 	r.URL = path.String()
 	return func(ctx context.Context, w *engine.World) ([]byte, error) {
@@ -219,17 +219,10 @@ func decodeAnswer(content []byte) (any, error) {
 	return out, nil
 }
 
-// UnsupportedEntry reports whether an error is a limitation of this program, not of the policy or of Kyverno.
-func UnsupportedEntry(err error) bool {
-	var unsupported *jmespath.UnsupportedError
-	var unanswered *engine.UnansweredError
-	return errors.As(err, &unsupported) || errors.As(err, &unanswered)
-}
-
 // decisive reports whether an error must not be hidden by a default: the run was cancelled, this program
 // cannot evaluate the expression, or the result depends on a hidden value.
 func (from *Sources) decisive(err error) bool {
-	return err != nil && (from.Context.Err() != nil || UnsupportedEntry(err))
+	return err != nil && (from.Context.Err() != nil || engine.OutcomeOf(err) == engine.Unsupported)
 }
 
 // dataPath is the jmesPath of a context entry; it may hold variables.

@@ -47,7 +47,7 @@ func TestLoading(t *testing.T) {
 		case c.Fails != "" && (err == nil || !strings.Contains(err.Error(), c.Fails)):
 			t.Fatalf("got %v, %v; want an error that says %q", got, err, c.Fails)
 		}
-		if got := kyverno.UnsupportedEntry(err); got != c.Unsupported {
+		if got := engine.OutcomeOf(err) == engine.Unsupported; got != c.Unsupported {
 			t.Errorf("unsupported = %t", got)
 		}
 		if diff := cmp.Diff(c.Want, got); diff != "" {

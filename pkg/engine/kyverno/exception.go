@@ -149,7 +149,7 @@ func excepting(all []*exception, ref engine.RuleRef) []*exception {
 	return out
 }
 
-// excepted returns a *SkippedError if an exception covers the matched object.
+// excepted returns an *engine.SkippedError if an exception covers the matched object.
 func (e *execution) excepted(s *variables.Scope) error {
 	for _, x := range e.rule.exceptions {
 		var unmet *match.UnmetError
@@ -164,7 +164,7 @@ func (e *execution) excepted(s *variables.Scope) error {
 		} else if err != nil {
 			return &RuleError{"conditions of PolicyException " + x.name, err}
 		}
-		return &SkippedError{Reason: "rule is skipped due to policy exception " + x.name}
+		return &engine.SkippedError{Reason: "rule is skipped due to policy exception " + x.name}
 	}
 	return nil
 }

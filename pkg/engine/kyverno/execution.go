@@ -165,11 +165,11 @@ func serviceAccount(username string) (name, namespace string) {
 	return parts[3], parts[2]
 }
 
-// meets returns a *SkippedError if the preconditions do not hold.
+// meets returns an *engine.SkippedError if the preconditions do not hold.
 func (e *execution) meets(c *match.Conditions, s *variables.Scope, field string) error {
 	err := c.Check(s)
 	if unmet := (*match.UnmetError)(nil); errors.As(err, &unmet) {
-		return &SkippedError{Reason: field + " not met", Err: unmet}
+		return &engine.SkippedError{Reason: field + " not met", Err: unmet}
 	}
 	if err != nil {
 		return &RuleError{field, withDefault(err)}

@@ -42,8 +42,9 @@ func (g *global) fetch(from *Sources, request engine.RemoteRequest) (any, error)
 		return g.Call.answer(from, request)
 	}
 	if from.World.Reader == nil || from.World.Mapper == nil {
-		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no cluster to list " +
-			g.Lists().Resource + " in"}
+		return nil, &engine.UnsupportedError{
+			Field: "globalReference", Err: fmt.Errorf("there is no cluster to list %s in", g.Lists().Resource),
+		}
 	}
 	all, err := g.Selection(from.World.Mapper)
 	if err != nil {
@@ -130,7 +131,7 @@ func (from *Sources) global(name string) (*global, error) {
 		return entry, entry.Broken
 	}
 	if from.World.Reader == nil {
-		return nil, &jmespath.UnsupportedError{Field: "globalReference", Reason: "there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from"}
+		return nil, &engine.UnsupportedError{Field: "globalReference", Err: errors.New("there is no GlobalContextEntry " + name + " among the policies and no cluster to read it from")}
 	}
 	type key struct{ name string }
 	entry, err := engine.Once(from.Context, from.World, key{name}, func(w *engine.World) (*global, error) {

@@ -160,7 +160,7 @@ func decodeMutation(m *policydecode.Fields, rest map[string]any) (out mutation) 
 
 // mutate returns the mutated object, or the given map if nothing changed; why, which may be nil, then
 // collects the reasons. Patches apply in order; one that does not apply does not stop the others. The error
-// is a *SkippedError if none applies.
+// is an *engine.SkippedError if none applies.
 func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]any,
 	why *engine.Reasons,
 ) (patchResult, error) {
@@ -183,7 +183,7 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 		var condition *patching.ConditionError
 		switch {
 		case errors.As(err, &condition):
-			held = &SkippedError{Reason: p.field, Err: condition}
+			held = &engine.SkippedError{Reason: p.field, Err: condition}
 		case err != nil:
 			return patchResult{Object: object}, &RuleError{p.field, err}
 		default:

@@ -2,9 +2,9 @@ package kyverno
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -100,5 +100,5 @@ func decodeGate(spec *policydecode.Fields) error {
 	if len(conditions.List()) == 0 {
 		return nil
 	}
-	return &jmespath.UnsupportedError{Field: conditions.Path, Reason: "CEL conditions of the webhook are not evaluated"}
+	return &engine.UnsupportedError{Field: conditions.Path, Err: errors.New("CEL conditions of the webhook are not evaluated")}
 }

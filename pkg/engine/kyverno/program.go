@@ -173,7 +173,7 @@ func (p *program) visit(ctx context.Context, t *engine.Target, sink engine.Sink,
 			continue
 		}
 		if applied != nil && applied.policy == r.policy && slices.Contains(may, r) {
-			err := &SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + did}
+			err := &engine.SkippedError{Reason: "applyRules is One, and rule " + applied.ref.Rule + " " + did}
 			sink.Step(r.step(t.Key, engine.Skipped, err))
 			continue
 		}

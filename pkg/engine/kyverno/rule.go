@@ -1,11 +1,11 @@
 package kyverno
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/diff"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -22,7 +22,7 @@ type rule struct {
 	mutation      mutation
 	targets       []*target
 	exceptions    []*exception
-	gap           error     // an *jmespath.UnsupportedError if the rule can never be evaluated
+	gap           error     // an *engine.UnsupportedError if the rule can never be evaluated
 	asksOperation bool      // the operation can decide whether the rule runs
 	asksUser      asksUser  // where it reads the requesting user
 	asksTrigger   bool      // the rule's effect on its targets depends on the trigger's content
@@ -213,10 +213,10 @@ type asksUser struct{ early, late bool }
 
 func readsUser(part any) bool { return variables.Mentions(part, "request.userInfo") }
 
-// unknownUser returns an *jmespath.UnsupportedError if the rule uses an unspecified requesting user.
+// unknownUser returns an *engine.UnsupportedError if the rule uses an unspecified requesting user.
 func (e *execution) unknownUser(asks bool) error {
 	if !asks || mapping(e.given["request"])["userInfo"] != nil || !e.matched.Request.User.Empty() {
 		return nil
 	}
-	return &jmespath.UnsupportedError{Field: "request.userInfo", Reason: "the rule uses request user information, which --request-user and --request-group give"}
+	return &engine.UnsupportedError{Field: "request.userInfo", Err: errors.New("the rule uses request user information, which --request-user and --request-group give")}
 }

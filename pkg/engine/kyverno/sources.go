@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/variables"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 )
@@ -107,7 +106,7 @@ func decodeConfigMap(f *policydecode.Fields) *entry {
 
 func (from *Sources) configMap(name, namespace string) (any, error) {
 	if from.World.Reader == nil {
-		return nil, &jmespath.UnsupportedError{Field: "configMap", Reason: "there is no cluster and no --world to read ConfigMap " + namespace + "/" + name + " from"}
+		return nil, &engine.UnsupportedError{Field: "configMap", Err: errors.New("there is no cluster and no --world to read ConfigMap " + namespace + "/" + name + " from")}
 	}
 	key := engine.ObjectKey{Version: "v1", Namespace: namespace, Name: name}
 	key.Kind = "ConfigMap"
@@ -132,7 +131,7 @@ func decodeImageLookup(f *policydecode.Fields) *entry {
 			return nil, err
 		}
 		if from.World.Registry == nil {
-			return nil, &jmespath.UnsupportedError{Field: place, Reason: "images are looked up in registries only with --allow-registry"}
+			return nil, &engine.UnsupportedError{Field: place, Err: errors.New("images are looked up in registries only with --allow-registry")}
 		}
 		type key struct{ reference string }
 		data, err := engine.Once(from.Context, from.World, key{reference}, func(w *engine.World) (any, error) {

@@ -73,7 +73,7 @@ func (e *execution) effects() ([]*effect, error) {
 	}
 	effects, err := e.targets(evaluation)
 	if err == nil && len(effects) == 0 {
-		err = &cel.SkippedError{Reason: "the policy names no target"}
+		err = &engine.SkippedError{Reason: "the policy names no target"}
 	}
 	trigger, secret := *e.trigger, e.secrets()
 	if !e.rule.Scope.Uses("request") {
@@ -127,7 +127,7 @@ func (e *execution) targets(evaluation *cel.Evaluation) ([]*effect, error) {
 		return e.namedTargets(evaluation)
 	}
 	if e.world.Mapper == nil {
-		return nil, &cel.UnsupportedError{Err: errors.New("there is no cluster that knows which kinds the targets are of")}
+		return nil, &engine.UnsupportedError{Err: errors.New("there is no cluster that knows which kinds the targets are of")}
 	}
 	var out []*effect
 	for _, s := range e.rule.policy.targets.Selections(e.rule.policy.Namespace) {

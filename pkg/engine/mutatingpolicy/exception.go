@@ -97,7 +97,7 @@ type exception struct {
 	conditions []*cel.Expression
 }
 
-// excepted returns the images and values that exceptions allow. The error is a *cel.SkippedError if an
+// excepted returns the images and values that exceptions allow. The error is an *engine.SkippedError if an
 // exception skips the rule; as in Kyverno, it does so even if another exception fails.
 func (e *execution) excepted() (images, values []string, err error) {
 	var full []string
@@ -108,7 +108,7 @@ func (e *execution) excepted() (images, values []string, err error) {
 		}
 		err := x.scope.Evaluate(e.ctx, e.input(), cel.MatchBudget).Holds(x.conditions)
 		switch {
-		case cel.Skipped(err), err != nil && len(full) > 0:
+		case engine.OutcomeOf(err) == engine.Skipped, err != nil && len(full) > 0:
 		case err != nil:
 			return nil, nil, fmt.Errorf("PolicyException %s: %w", x.Name, err)
 		case x.Partial():
@@ -126,6 +126,6 @@ func (e *execution) excepted() (images, values []string, err error) {
 		verb = "passed"
 	}
 	slices.Sort(full)
-	return nil, nil, &cel.SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb,
+	return nil, nil, &engine.SkippedError{Reason: fmt.Sprintf("rule is %s due to policy exception: %s", verb,
 		strings.Join(full, ", "))}
 }

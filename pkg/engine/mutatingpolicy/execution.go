@@ -63,12 +63,12 @@ func (r *rule) simulate(
 	switch {
 	case err != nil:
 	case !m.Applies() && m.Version != "":
-		err = &cel.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
+		err = &engine.UnsupportedError{Err: fmt.Errorf("the policy is for version %s, and the object was read in %s, for the sake of other policies or because it is so in its file: "+
 			"only a server can convert it; --only %s evaluates the policy alone", m.Version, e.subject.Key.Version, e.rule.Ref.Policy)}
 	case !m.Applies():
 		return e.notMatched(m)
 	case e.rule.policy.generated:
-		err = &cel.SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}
+		err = &engine.SkippedError{Reason: "Kyverno has generated a MutatingAdmissionPolicy from it, which does the work"}
 	default:
 		object, err = act(e)
 	}
@@ -259,7 +259,7 @@ func (e *execution) secrets() cel.Reads {
 // outcome returns the outcome and the error of a failed step. Admission refuses the object unless the
 // failurePolicy ignores the failure; the background has nothing to refuse.
 func (e *execution) outcome(err error) (engine.Outcome, error) {
-	if e.session != nil && !cel.Skipped(err) {
+	if e.session != nil && engine.OutcomeOf(err) != engine.Skipped {
 		err = e.session.Explain(err)
 		err = cmp.Or(e.session.Missing, err)
 	}
@@ -267,8 +267,8 @@ func (e *execution) outcome(err error) (engine.Outcome, error) {
 		err = fmt.Errorf("%w; the rule is derived for Pod controllers, in whose expressions Object.metadata is not replaced: "+
 			"spec.autogen.podControllers.controllers: [] derives none", err)
 	}
-	if e.rule.policy.existing && !cel.Skipped(err) && !cel.Unsupported(err) {
-		return engine.Failed, err
+	if e.rule.policy.existing {
+		return engine.OutcomeOf(err), err
 	}
 	return cel.OutcomeOf(err, e.rule.FailuresIgnored)
 }

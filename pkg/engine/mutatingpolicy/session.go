@@ -12,7 +12,6 @@ import (
 	"github.com/kyverno/sdk/extensions/cel/libs/resource"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/cel"
 )
 
 // Session answers the functions of one evaluation. It serves one goroutine.
@@ -23,7 +22,7 @@ type Session struct {
 	dice    *engine.Random
 	absent  string // the first missing object that was read by name
 
-	// Missing is the first requirement of an expression that the run lacks, as a *cel.UnsupportedError. It is
+	// Missing is the first requirement of an expression that the run lacks, an *engine.UnsupportedError. It is
 	// why an expression failed, even if its error does not say so. A value computed without it is valid.
 	Missing error
 	// Warnings are about the answers.
@@ -74,7 +73,7 @@ func (s *Session) Explain(err error) error {
 
 // lacks records a missing requirement and returns its error.
 func (s *Session) lacks(format string, args ...any) error {
-	err := &cel.UnsupportedError{Err: fmt.Errorf(format, args...)}
+	err := &engine.UnsupportedError{Err: fmt.Errorf(format, args...)}
 	if s.Missing == nil {
 		s.Missing = err
 	}

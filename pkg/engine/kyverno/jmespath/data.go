@@ -11,6 +11,7 @@ import (
 	jsoniter "github.com/json-iterator/go"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
@@ -124,7 +125,7 @@ func imageNormalize(_ *Interpreter, args []any) (any, error) {
 
 // isExternalURL differs on purpose: Kyverno resolves the host's name, which an evaluation may not.
 func isExternalURL(_ *Interpreter, _ []any) (any, error) {
-	return nil, &UnsupportedError{Reason: "unsupported: it needs to resolve host names over the network"}
+	return nil, &engine.UnsupportedError{Err: errors.New("unsupported: it needs to resolve host names over the network")}
 }
 
 // ToJSON returns a value's JSON as Kyverno inserts it in strings: encoding/json writes 1e-7, but

@@ -18,20 +18,6 @@ type NotFoundError struct{ Key string }
 // Error names the key.
 func (e *NotFoundError) Error() string { return `Unknown key "` + e.Key + `" in path` }
 
-// UnsupportedError is a part of a rule that this program cannot, or may not, evaluate, though Kyverno could.
-type UnsupportedError struct {
-	Field  string // in the rule, such as "context[0].imageRegistry"; empty if a wrapping error names it
-	Reason string
-}
-
-// Error names the field and the reason.
-func (e *UnsupportedError) Error() string {
-	if e.Field == "" {
-		return e.Reason
-	}
-	return e.Field + ": " + e.Reason
-}
-
 // SyntaxError is an invalid or unsupported expression.
 type SyntaxError struct {
 	Expression string

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
 
@@ -159,7 +158,7 @@ func (f *Filter) matchesNamespaceLabels(c *Candidate) (bool, error) {
 	}
 	labels, err := c.NamespaceLabels(c.Context, c.World, f.NamespaceLabels.Keys())
 	if err != nil {
-		return false, &jmespath.UnsupportedError{Field: "namespaceSelector", Reason: err.Error()}
+		return false, &engine.UnsupportedError{Field: "namespaceSelector", Err: err}
 	}
 	return f.NamespaceLabels.Matches(labels), nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-mutate/kubectl-mutate/internal/conformance"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/match"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/snapshot"
@@ -48,7 +47,7 @@ func (c *ruling) decide(t *testing.T) string {
 	if err == nil {
 		err = block(t, c.Exclude).Exclude(candidate)
 	}
-	var undecided *jmespath.UnsupportedError
+	var undecided *engine.UnsupportedError
 	var notMatched *match.NotMatchedError
 	switch {
 	case errors.As(err, &undecided):

@@ -2,13 +2,13 @@ package match
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/kyverno/jmespath"
 )
 
 // Bindings selects the objects that bind users to roles.
@@ -26,7 +26,7 @@ type userRoles struct{ roles, clusterRoles []string }
 // (pkg/userinfo/roleRef.go); here they are read once per run.
 func rolesOf(ctx context.Context, w *engine.World, user engine.UserInfo) (userRoles, error) {
 	if w.Reader == nil {
-		return userRoles{}, &jmespath.UnsupportedError{Field: "roles", Reason: "the role bindings of the user are not known without a cluster or --world"}
+		return userRoles{}, &engine.UnsupportedError{Field: "roles", Err: errors.New("the role bindings of the user are not known without a cluster or --world")}
 	}
 	names := append(slices.Clone(user.Groups), user.Username)
 	type question struct{ names string }
