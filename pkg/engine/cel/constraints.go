@@ -63,13 +63,8 @@ func DecodeConstraints(f *policydecode.Fields, missing func(policydecode.Node)) 
 }
 
 func decodeLabels(n policydecode.Node) *selector.Labels {
-	s := n.LabelSelector()
-	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		return nil
-	}
-	l, err := selector.NewLabels(s)
-	if err != nil {
-		n.Fail("%w%s", err, engine.PlaceholderHint(err.Error()))
+	l := n.Labels(selector.NewLabels)
+	if l == nil || len(l.Keys()) == 0 {
 		return nil
 	}
 	return l
@@ -93,17 +88,12 @@ func decodeRules(n policydecode.Node, missing func(policydecode.Node)) (out Rule
 			}
 		}
 		for _, item := range f.At("operations").List() {
-			operation := item.Text()
+			operation := item.Known(item.Text(), "CREATE", "UPDATE", "DELETE", "CONNECT", "*")
 			r.Operations = append(r.Operations, admissionregistrationv1.OperationType(operation))
-			if !slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT", "*"}, operation) {
-				item.Fail("must be CREATE, UPDATE, DELETE, CONNECT or *, not %q", operation)
-			}
 		}
 		if scope := admissionregistrationv1.ScopeType(f.At("scope").Text()); scope != "" {
 			r.Scope = &scope
-			if !slices.Contains([]string{"*", "Cluster", "Namespaced"}, string(scope)) {
-				f.At("scope").Fail("must be Cluster, Namespaced or *, not %q", scope)
-			}
+			f.At("scope").Known(string(scope), "Cluster", "Namespaced", "*")
 		}
 		f.Done()
 		out = append(out, r)

@@ -147,8 +147,13 @@ func (n Node) OneOf(known ...string) string {
 	if text == "" {
 		return known[0]
 	}
-	if !slices.Contains(known, text) {
-		n.Fail("must be %s, not %q", strings.Join(known, " or "), text)
+	return n.Known(text, known...)
+}
+
+// Known returns a string, and fails unless it is one of the known ones.
+func (n Node) Known(text string, known ...string) string {
+	if last := len(known) - 1; !slices.Contains(known, text) {
+		n.Fail("must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], text)
 	}
 	return text
 }
@@ -215,6 +220,20 @@ func (n Node) LabelSelector() *metav1.LabelSelector {
 		n.Lint("no object can have these labels: %s", why)
 	}
 	return s
+}
+
+// Labels reads a label selector and compiles it; nil if it is missing, or after a failure.
+func (n Node) Labels(compile func(*metav1.LabelSelector) (*selector.Labels, error)) *selector.Labels {
+	s := n.LabelSelector()
+	if s == nil {
+		return nil
+	}
+	l, err := compile(s)
+	if err != nil {
+		n.Fail("%w%s", err, engine.PlaceholderHint(err.Error()))
+		return nil
+	}
+	return l
 }
 
 // namespacePattern matches the characters of a pattern for Namespace names.

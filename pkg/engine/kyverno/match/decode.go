@@ -2,10 +2,7 @@ package match
 
 import (
 	"fmt"
-	"slices"
 	"unicode"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/policydecode"
@@ -75,8 +72,8 @@ func decodeFilter(f *policydecode.Fields) *Filter {
 	checkPatterns(resources.At("namespaces"), out.Namespaces...)
 	policydecode.CheckNamespaces(resources.At("namespaces"))
 	out.Annotations = resources.At("annotations").TextMap()
-	out.Labels = decodeLabels(resources.At("selector"))
-	out.NamespaceLabels = decodeLabels(resources.At("namespaceSelector"))
+	out.Labels = resources.At("selector").Labels(selector.NewWildcardLabels)
+	out.NamespaceLabels = resources.At("namespaceSelector").Labels(selector.NewWildcardLabels)
 	resources.Elsewhere("beside resources", "subjects", "roles", "clusterRoles")
 	resources.Done()
 	return out
@@ -93,9 +90,7 @@ func checkPatterns(n policydecode.Node, patterns ...string) {
 func decodeSubject(n policydecode.Node) Subject {
 	f := n.Fields()
 	s := Subject{Kind: f.At("kind").Text(), Namespace: f.At("namespace").Text(), Name: f.At("name").Text()}
-	if !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.Kind) {
-		f.At("kind").Fail("must be User, Group or ServiceAccount, not %q", s.Kind)
-	}
+	f.At("kind").Known(s.Kind, "User", "Group", "ServiceAccount")
 	checkPatterns(f.At("name"), s.Name)
 	f.Accept("apiGroup")
 	f.Done()
@@ -136,17 +131,4 @@ func decodeKinds(n policydecode.Node) []selector.Kind {
 		out = append(out, kind)
 	}
 	return out
-}
-
-func decodeLabels(n policydecode.Node) *selector.Labels {
-	var s *metav1.LabelSelector
-	if s = n.LabelSelector(); s == nil {
-		return nil
-	}
-	compiled, err := selector.NewWildcardLabels(s)
-	if err != nil {
-		n.Fail("is not a label selector: %w", err)
-		return nil
-	}
-	return compiled
 }
