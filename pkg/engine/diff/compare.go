@@ -16,7 +16,8 @@ import (
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	var c comparison
-	c.maps(nil, before, after, t)
+	var path [12]fieldpath.PathElement
+	c.maps(path[:0], before, after, t)
 	return c.fields
 }
 
@@ -29,8 +30,10 @@ func Equal(a, b any, t Type) bool {
 
 type comparison struct{ fields []engine.FieldChange }
 
+// add adds a difference at a path, which the paths of others may overwrite.
 func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
-	c.fields = append(c.fields, engine.FieldChange{Path: p, Kind: k, From: from, To: to})
+	own := append(fieldpath.Path(nil), p...)
+	c.fields = append(c.fields, engine.FieldChange{Path: own, Kind: k, From: from, To: to})
 }
 
 // child returns p with one more element, in its own memory: sibling paths must not share a backing array.
@@ -93,7 +96,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		if inA && inB && scalarsEqual(x, y, of) {
 			continue // a path costs more than this
 		}
-		q := field(p, name)
+		q := append(p, fieldpath.FieldNameElement(name))
 		switch {
 		case !inA:
 			c.add(q, engine.Added, nil, y)

@@ -63,7 +63,7 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 		if ok && !moved[id] && Same(a.items[i], b.items[j]) {
 			continue // a path costs more than this
 		}
-		q := child(p, n.path(a.items[i]))
+		q := append(p, n.path(a.items[i]))
 		if !ok {
 			c.add(q, engine.Removed, a.items[i], nil)
 			continue
@@ -75,7 +75,7 @@ func (c *comparison) keyed(p fieldpath.Path, n naming, a, b *keyedList) {
 	}
 	for j, id := range b.ids {
 		if _, ok := a.place(id); !ok {
-			c.add(child(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
+			c.add(append(p, n.path(b.items[j])), engine.Added, nil, b.items[j])
 		}
 	}
 }
@@ -133,7 +133,7 @@ func longestIncreasing(n []int) map[int]bool {
 func (c *comparison) indexed(p fieldpath.Path, a, b []any, element Type) {
 	start, end := ends(a, b, func(x, y any) bool { return Equal(x, y, element) })
 	for i := start; i < max(len(a), len(b))-end; i++ {
-		q := index(p, i)
+		q := append(p, fieldpath.PathElement{Index: &i})
 		switch {
 		case i >= len(a)-end:
 			c.add(q, engine.Added, nil, b[i])
