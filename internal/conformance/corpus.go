@@ -322,10 +322,10 @@ func fieldLine(f engine.FieldChange) string {
 	}
 	switch f.Kind {
 	case engine.Added:
-		return fmt.Sprintf("+ %s: %s  (%s)", f.Path, text(f.To), f.Rule)
+		return fmt.Sprintf("+ %s: %s  (%s)", f.Path, text(f.To), f.Rule())
 	case engine.Removed:
-		return fmt.Sprintf("- %s: %s  (%s)", f.Path, text(f.From), f.Rule)
+		return fmt.Sprintf("- %s: %s  (%s)", f.Path, text(f.From), f.Rule())
 	default:
-		return fmt.Sprintf("~ %s: %s -> %s  (%s)", f.Path, text(f.From), text(f.To), f.Rule)
+		return fmt.Sprintf("~ %s: %s -> %s  (%s)", f.Path, text(f.From), text(f.To), f.Rule())
 	}
 }

@@ -21,8 +21,8 @@ func (a *answer) broken() []error {
 	}
 	for _, c := range a.changes {
 		for _, f := range c.Fields {
-			if !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Rule == f.Rule && s.Outcome == engine.Changed }) {
-				problems = append(problems, fmt.Errorf("law: every field has a writer: %s of %s has %q, which changed nothing", f.Path, c.Subject, f.Rule))
+			if !slices.ContainsFunc(c.Steps, func(s engine.Step) bool { return s.Rule == f.Rule() && s.Outcome == engine.Changed }) {
+				problems = append(problems, fmt.Errorf("law: every field has a writer: %s of %s has %q, which changed nothing", f.Path, c.Subject, f.Rule()))
 			}
 		}
 		if diff := a.addUp(c); diff != "" {

@@ -183,14 +183,14 @@ func TestFieldsThatDoNotAddUp(t *testing.T) {
 	change := engine.Change{
 		Before: before, After: after,
 		Steps:  []engine.Step{{Rule: writer, Outcome: engine.Changed, After: after}},
-		Fields: []engine.FieldChange{{Rule: writer, Path: data, Kind: engine.Replaced, To: map[string]any{"b": "2"}}},
+		Fields: []engine.FieldChange{{Writer: &writer, Path: data, Kind: engine.Replaced, To: map[string]any{"b": "2"}}},
 	}
 	a := answer{changes: []*engine.Change{&change}, typeOf: func(schema.GroupVersionKind) diff.Type { return diff.Type{} }}
 	said := errors.Join(a.broken()...)
 	if said == nil || !strings.Contains(said.Error(), "law: before and fields give after") {
 		t.Errorf("said %v of a field that loses its neighbours", said)
 	}
-	change.Fields[0].To, change.Fields[0].Rule = after.Object["data"], engine.RuleRef{Policy: "other"}
+	change.Fields[0].To, change.Fields[0].Writer = after.Object["data"], &engine.RuleRef{Policy: "other"}
 	said = errors.Join(a.broken()...)
 	if said == nil || !strings.Contains(said.Error(), "law: every field has a writer") {
 		t.Errorf("said %v of a field that nobody wrote", said)

@@ -126,8 +126,16 @@ type FieldChange struct {
 	Secret bool `json:"secret,omitempty"`
 	// SecretFrom is the position, from 1, of the first element of Path made from a Secret; 0 for none.
 	SecretFrom int `json:"secretFrom,omitempty"`
-	// Rule is the last rule that wrote the field; zero where nothing was evaluated.
-	Rule RuleRef `json:"rule,omitzero"`
+	// Writer is the last rule that wrote the field; nil where nothing was evaluated.
+	Writer *RuleRef `json:"rule,omitempty"`
+}
+
+// Rule is the Writer of the field; zero without one.
+func (f *FieldChange) Rule() RuleRef {
+	if f.Writer == nil {
+		return RuleRef{}
+	}
+	return *f.Writer
 }
 
 // AppliedPatches is the annotation that records, on targets of Kyverno's rules, the changes of each rule.

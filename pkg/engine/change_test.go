@@ -90,7 +90,7 @@ func TestStepJSON(t *testing.T) {
 func TestFieldChangeJSON(t *testing.T) {
 	f := engine.FieldChange{
 		Path: fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyElementByFields("name", "web"), "image"),
-		Kind: engine.Replaced, From: "a", To: "b", Rule: engine.RuleRef{Dialect: "kyverno", Policy: "p"}, Withheld: true,
+		Kind: engine.Replaced, From: "a", To: "b", Writer: &engine.RuleRef{Dialect: "kyverno", Policy: "p"}, Withheld: true,
 	}
 	var read engine.FieldChange
 	got := reread(t, f, &read)
@@ -99,7 +99,7 @@ func TestFieldChangeJSON(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if read.From != nil || !read.Path.Equals(f.Path) || read.Kind != f.Kind || read.Rule != f.Rule || !read.Withheld {
+	if read.From != nil || !read.Path.Equals(f.Path) || read.Kind != f.Kind || read.Rule() != f.Rule() || !read.Withheld {
 		t.Errorf("read %+v", read)
 	}
 	for _, text := range []string{`{"kind":"added"}`, `{"elements":["f:a"],"kind":"renamed"}`, `{"elements":["x:a"],"kind":"added"}`} {

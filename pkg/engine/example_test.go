@@ -59,7 +59,7 @@ func ExampleChange() {
 	}
 	for _, change := range changes {
 		for _, field := range change.ToShow().Fields { // without what was made of Secrets
-			fmt.Printf("%s %s: %v -> %v (%s)\n", field.Kind, engine.PathString(field.Path), field.From, field.To, field.Rule)
+			fmt.Printf("%s %s: %v -> %v (%s)\n", field.Kind, engine.PathString(field.Path), field.From, field.To, field.Rule())
 		}
 	}
 	// Output:

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,10 +181,8 @@ func difference(r *Result, sides [2]*engine.Change) *engine.Change {
 	out.Target.Object = out.Before
 	for i := range r.Fields {
 		out.Fields[i] = r.Fields[i].FieldChange
-		out.Fields[i].Rule = r.Fields[i].Rules[New]
-		if out.Fields[i].Rule == (engine.RuleRef{}) {
-			out.Fields[i].Rule = r.Fields[i].Rules[Old]
-		}
+		rule := cmp.Or(r.Fields[i].Rules[New], r.Fields[i].Rules[Old])
+		out.Fields[i].Writer = &rule
 	}
 	for _, side := range sides {
 		for i := range side.Steps {
@@ -358,7 +357,7 @@ func writerOf(c *engine.Change, p fieldpath.Path) (rule engine.RuleRef) {
 	for i := range c.Fields {
 		own := c.Fields[i].Path
 		if n := min(len(own), len(p)); own[:n].Equals(p[:n]) {
-			rule = c.Fields[i].Rule
+			rule = c.Fields[i].Rule()
 		}
 	}
 	return rule

@@ -102,7 +102,7 @@ func (w writers) append(out []engine.FieldChange, f engine.FieldChange) []engine
 	first, last := w.touching(f.Path)
 	added, isMap := f.To.(map[string]any)
 	if f.Kind != engine.Added || !isMap || len(added) == 0 || first == last {
-		f.Rule = last.Rule
+		f.Writer = last.Fields[0].Writer
 		return append(out, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {

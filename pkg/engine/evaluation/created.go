@@ -105,7 +105,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 	only := false  // a step is of a rule that the update holds back
 	for i := range created.Steps {
 		s := &created.Steps[i]
-		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule == s.Rule })
+		writes := slices.ContainsFunc(wanted, func(i int) bool { return created.Fields[i].Rule() == s.Rule })
 		switch at := heldBack(c, s); {
 		case s.Outcome == engine.Changed && writes, s.Outcome.Incomplete() && at != "" &&
 			e.asking[s.Rule.WithoutParameter()] != nil:

@@ -473,8 +473,9 @@ func (r *recorder) Step(s engine.Step) {
 			s.After = openapi.SecretAsStored(s.After)
 		}
 		fields, err := between(r.state, s.After, r.typ())
+		writer := new(s.Rule)
 		for i := range fields {
-			fields[i].Rule = s.Rule
+			fields[i].Writer = writer
 		}
 		if s.Fields = fields; len(fields) == 0 {
 			s.Outcome = engine.Unchanged

@@ -161,7 +161,7 @@ func told(changes []*engine.Change) []string {
 	for _, c := range changes {
 		line := c.Subject.Name
 		for _, f := range c.Fields {
-			line += fmt.Sprintf(" %s=%v by %s", f.Path, f.To, f.Rule)
+			line += fmt.Sprintf(" %s=%v by %s", f.Path, f.To, f.Rule())
 		}
 		for _, s := range c.Steps {
 			if s.Err != nil {

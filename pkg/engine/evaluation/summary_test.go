@@ -116,11 +116,11 @@ func TestJoinCountsEverything(t *testing.T) {
 		c := &engine.Change{
 			Before: &unstructured.Unstructured{}, After: &unstructured.Unstructured{},
 			Fields: []engine.FieldChange{
-				{Path: fieldpath.MakePathOrDie("spec", "replicas"), Kind: engine.Added, To: int64(1), Rule: rule},
-				{Path: fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches), Kind: engine.Added, To: "x", Rule: rule},
+				{Path: fieldpath.MakePathOrDie("spec", "replicas"), Kind: engine.Added, To: int64(1), Writer: &rule},
+				{Path: fieldpath.MakePathOrDie("metadata", "annotations", engine.AppliedPatches), Kind: engine.Added, To: "x", Writer: &rule},
 			},
 			Steps:   []engine.Step{{Rule: rule, Outcome: engine.Changed}, {Rule: rule, Outcome: engine.Failed}, {Rule: rule, Outcome: engine.Skipped, Err: &engine.IgnoredError{}}},
-			Created: &engine.Change{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("spec"), Rule: rule}}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed, AsCreated: true}}},
+			Created: &engine.Change{Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("spec"), Writer: &rule}}, Steps: []engine.Step{{Rule: rule, Outcome: engine.Changed, AsCreated: true}}},
 			Impacts: []engine.Impact{{Code: engine.ImpactRollout, Pods: 3}, {Code: engine.ImpactRefused}, {Code: engine.ImpactApplied, Owner: "Flux", Source: "deploy"}},
 		}
 		for _, s := range []*evaluation.Summary{whole, parts[i]} {

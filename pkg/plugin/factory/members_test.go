@@ -135,7 +135,7 @@ func found() []output.Event {
 			c.Fields = []engine.FieldChange{{Kind: engine.Added, To: after.Object}}
 		}
 		for i := range c.Fields {
-			c.Fields[i].Rule = rule
+			c.Fields[i].Writer = &rule
 		}
 		c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed, Fields: c.Fields, Warnings: []engine.Warning{"careful"}, AsCreated: true}}
 		return c

@@ -77,7 +77,7 @@ func (f *manifest) explain(ctx context.Context, lines []string) {
 				if i < len(documents) && documents[i].Line != nil {
 					line = documents[i].Line(edit.Field(documents[i].Object().Object, field.Path))
 				}
-				rules[state][line] = append(rules[state][line], field.Rule.String())
+				rules[state][line] = append(rules[state][line], field.Rule().String())
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (r *repeat) note(second *engine.Change) {
 	for i := range second.Fields {
 		f := &second.Fields[i]
 		r.fields, r.places = append(r.fields, f.Path), append(r.places, engine.PathPattern(f.Path))
-		rules = append(rules, f.Rule.String())
+		rules = append(rules, f.Rule().String())
 	}
 	r.rules = strings.Join(engine.Distinct(rules), " and ")
 	r.wrote = map[engine.RuleRef][]string{}

@@ -137,9 +137,9 @@ func (o *Options) restore(ctx context.Context, of *Object, live *unstructured.Un
 	c := &engine.Change{Subject: of.Object, Scoped: true, Before: live, After: live}
 	c.Target = engine.Target{Key: c.Subject, Object: live}
 	put := of.Restore(live)
-	typ := diff.TypeOf(ctx, o.Schemas, live.GroupVersionKind())
+	rule, typ := o.rule(), diff.TypeOf(ctx, o.Schemas, live.GroupVersionKind())
 	for _, f := range diff.Compare(live.Object, put.Want.Object, typ) {
-		f.Rule = o.rule()
+		f.Writer = &rule
 		c.Fields = append(c.Fields, f)
 	}
 	if len(c.Fields) > 0 {

@@ -85,7 +85,7 @@ func (g *given) changes() []engine.Change {
 			if !ok {
 				rule = last
 			}
-			f.Rule = rule
+			f.Writer = new(rule)
 			c.Fields = append(c.Fields, f)
 		}
 		out = append(out, c)

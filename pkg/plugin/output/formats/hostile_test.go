@@ -107,7 +107,7 @@ func hostileRun(at told) []output.Event {
 			}},
 		}
 		for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-			f.Rule = rule
+			f.Writer = &rule
 			c.Fields = append(c.Fields, f)
 		}
 		events = append(events, output.Evaluated{Change: c})
@@ -176,7 +176,7 @@ func hostileComparison(at told) []output.Event {
 		},
 	}
 	for _, f := range changes[compare.Old].Fields {
-		result.Fields = append(result.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{f.Rule, f.Rule}})
+		result.Fields = append(result.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{f.Rule(), f.Rule()}})
 	}
 	made := *result
 	made.Subject.Of = engine.Maker{GroupKind: made.Subject.GroupKind, Name: made.Subject.Name, Template: made.Subject.Name}

@@ -199,7 +199,7 @@ func byPolicy(c *engine.Change) []*part {
 		p.Steps = append(p.Steps, c.Steps[i])
 	}
 	for i := range c.Fields {
-		p := of(c.Fields[i].Rule)
+		p := of(c.Fields[i].Rule())
 		p.Fields = append(p.Fields, c.Fields[i])
 	}
 	var by []string

@@ -86,7 +86,7 @@ func TestSummaryByPolicyWarnings(t *testing.T) {
 			c.Steps = append(c.Steps, engine.Step{Rule: rule, Outcome: engine.Changed})
 		}
 		for i, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-			f.Rule = c.Steps[i].Rule
+			f.Writer = &c.Steps[i].Rule
 			c.Fields = append(c.Fields, f)
 		}
 		impact.Code, impact.Text = "managed", "noted"

@@ -61,7 +61,7 @@ func writers(c *engine.Change) []*writer {
 		}
 	}
 	for i := range c.Fields {
-		w := of(c.Fields[i].Rule)
+		w := of(c.Fields[i].Rule())
 		w.fields = append(w.fields, c.Fields[i])
 	}
 	return out

@@ -364,7 +364,7 @@ func (r *running) add(c *engine.Change) {
 	for _, f := range c.Fields {
 		if slices.ContainsFunc(c.Impacts,
 			func(m engine.Impact) bool { return m.Code.Refuses() && m.Concerns(f.Path) }) {
-			r.rules[f.Rule.String()] = true
+			r.rules[f.Rule().String()] = true
 		}
 	}
 }

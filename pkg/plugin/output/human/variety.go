@@ -57,7 +57,7 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 			continue
 		}
 		path, value := leaf(&fields[i])
-		rule := fields[i].Rule
+		rule := fields[i].Rule()
 		key := varietyKey{fields[i].Kind, engine.PathPattern(path), rule.Policy, rule.Rule}
 		of := v.index[key]
 		if of == nil {

@@ -27,8 +27,8 @@ func changes(rules int) []engine.Change {
 			ref := engine.RuleRef{Policy: "p", Rule: fmt.Sprint("r", r)}
 			c.Steps = append(c.Steps, engine.Step{Rule: ref, Outcome: engine.Changed})
 			c.Fields = append(c.Fields, engine.FieldChange{
-				Rule: ref,
-				Path: fieldpath.MakePathOrDie(fmt.Sprint("f", r)), Kind: engine.Added, To: "x",
+				Writer: &ref,
+				Path:   fieldpath.MakePathOrDie(fmt.Sprint("f", r)), Kind: engine.Added, To: "x",
 			})
 		}
 		out = append(out, c)

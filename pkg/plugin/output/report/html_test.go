@@ -224,7 +224,7 @@ func comparedAs(v compare.Verdict, c *engine.Change) output.Compared {
 		Changes: [2]*engine.Change{compare.Old: &old, compare.New: &changed},
 	}
 	for _, f := range c.Fields {
-		r.Fields = append(r.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{labels, f.Rule}})
+		r.Fields = append(r.Fields, compare.Field{FieldChange: f, Rules: [2]engine.RuleRef{labels, f.Rule()}})
 	}
 	return output.Compared{Result: r, Difference: r.Difference()}
 }
@@ -355,7 +355,7 @@ func changeOf(rule engine.RuleRef, kind, namespace, name string, before, after m
 	c.Subject = engine.KeyOf(c.After)
 	outcome := engine.Unchanged
 	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		f.Rule = rule
+		f.Writer = &rule
 		c.Fields = append(c.Fields, f)
 		outcome = engine.Changed
 	}

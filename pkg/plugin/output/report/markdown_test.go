@@ -32,7 +32,7 @@ func configMapKey(name string, lines int) engine.Change {
 	rule := engine.RuleRef{Policy: "p", Rule: "r"}
 	c.Steps = []engine.Step{{Rule: rule, Outcome: engine.Changed}}
 	for _, f := range diff.Compare(c.Before.Object, c.After.Object, diff.Type{}) {
-		f.Rule = rule
+		f.Writer = &rule
 		c.Fields = append(c.Fields, f)
 	}
 	return c

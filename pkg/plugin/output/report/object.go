@@ -59,7 +59,7 @@ func Describe(c *engine.Change) Object {
 		d.field(&counted[i])
 	}
 	for i := range records {
-		at := d.findingOf(records[i].Rule)
+		at := d.findingOf(records[i].Rule())
 		d.findings[at].paths = append(d.findings[at].paths, records[i].Path)
 		add(&d.findings[at].Notes, "noted in the annotation "+engine.AppliedPatches)
 	}
@@ -128,7 +128,7 @@ func add(texts *[]string, text string) {
 }
 
 func (d *describer) field(f *engine.FieldChange) {
-	finding := &d.findings[d.findingOf(f.Rule)]
+	finding := &d.findings[d.findingOf(f.Rule())]
 	finding.paths = append(finding.paths, f.Path)
 	finding.Changed++
 	if len(finding.Fields) < fieldsHeld {
@@ -288,8 +288,8 @@ func DescribeCompared(e output.Compared) (Object, error) {
 	for i := range e.Difference.Fields {
 		d.field(&e.Difference.Fields[i])
 		rules := e.Fields[i].Rules
-		at := d.findingOf(e.Difference.Fields[i].Rule)
-		if other := rules[compare.Old]; other != (engine.RuleRef{}) && other != e.Difference.Fields[i].Rule {
+		at := d.findingOf(e.Difference.Fields[i].Rule())
+		if other := rules[compare.Old]; other != (engine.RuleRef{}) && other != e.Difference.Fields[i].Rule() {
 			add(&d.findings[at].Notes, "the old rule is "+escaped(wording.Rule(other)))
 		}
 	}

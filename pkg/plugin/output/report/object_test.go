@@ -53,7 +53,7 @@ func TestDescribeVerdicts(t *testing.T) {
 				c.Steps = append(c.Steps, engine.Step{Rule: rule("r"), Outcome: o, Err: errors.New("reason")})
 			}
 			if tt.changes {
-				c.Fields = []engine.FieldChange{{Rule: rule("r"), Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}}
+				c.Fields = []engine.FieldChange{{Writer: new(rule("r")), Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}}
 			}
 			got := report.Describe(&c).Findings
 			if len(got) != 1 || got[0].Verdict != tt.verdict || got[0].Outcome != string(tt.outcome) {
@@ -74,8 +74,8 @@ func TestDescribeImpacts(t *testing.T) {
 			{Rule: rule("labels"), Outcome: engine.Changed}, {Rule: rule("image"), Outcome: engine.Changed}, {Rule: rule("lost"), Outcome: engine.Changed},
 		},
 		Fields: []engine.FieldChange{
-			{Rule: rule("labels"), Path: path("metadata", "labels"), Kind: engine.Added},
-			{Rule: rule("image"), Path: path("spec", "image"), Kind: engine.Added},
+			{Writer: new(rule("labels")), Path: path("metadata", "labels"), Kind: engine.Added},
+			{Writer: new(rule("image")), Path: path("spec", "image"), Kind: engine.Added},
 		},
 		Impacts: []engine.Impact{
 			{Code: "owned", Text: "of a label", Fields: []fieldpath.Path{path("metadata", "labels", "team")}},
@@ -297,7 +297,7 @@ func (g *given) changes() []engine.Change {
 			c.Steps, c.Asked = append(c.Steps, s), append(c.Asked, s.Rule)
 		}
 		for _, f := range diff.Compare(in.Before, c.After.Object, diff.Type{}) {
-			f.Rule = last
+			f.Writer = new(last)
 			c.Fields = append(c.Fields, f)
 		}
 		out = append(out, c)

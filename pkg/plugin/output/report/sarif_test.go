@@ -24,7 +24,7 @@ func TestBounds(t *testing.T) {
 	for i := range maxResults + 7 {
 		c := engine.Change{
 			Steps:  []engine.Step{{Rule: changed, Outcome: engine.Changed}, {Rule: failed, Outcome: engine.Failed, Err: errors.New("x")}},
-			Fields: []engine.FieldChange{{Rule: changed, Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}},
+			Fields: []engine.FieldChange{{Writer: new(changed), Path: fieldpath.MakePathOrDie("a"), Kind: engine.Added, To: "b"}},
 		}
 		c.Subject.Kind, c.Subject.Name = "ConfigMap", fmt.Sprint("c", i)
 		summary.Add(&c)

@@ -50,7 +50,7 @@ func fieldsOf(c *engine.Change) []any {
 			}
 		}
 		out = append(out, field.Add("kind", string(f.Kind)).addIf(f.From != nil, "from", f.From).addIf(f.To != nil,
-			"to", f.To).rule(f.Rule))
+			"to", f.To).rule(f.Rule()))
 	}
 	return out
 }

@@ -342,7 +342,7 @@ var rule = engine.RuleRef{Dialect: "kyverno", Policy: "team", Rule: "label", Ori
 func change(before, after *unstructured.Unstructured) engine.Change {
 	c := engine.Change{Subject: engine.KeyOf(before), Before: before, After: after, Scoped: true}
 	for _, f := range diff.Compare(before.Object, after.Object, diff.Type{}) {
-		f.Rule = rule
+		f.Writer = &rule
 		c.Fields = append(c.Fields, f)
 	}
 	if len(c.Fields) == 0 {
