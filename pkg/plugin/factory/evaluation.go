@@ -257,6 +257,7 @@ func (f *Factory) openWorld(ctx context.Context, o *evaluate.Options,
 		err := f.openCluster(ctx, o)
 		return o.World.Mapper, err
 	}
+	process.SaveTime()
 	var loader snapshot.Loader
 	for _, d := range engine.Documents(described...) {
 		loader.AddWorld(d)
