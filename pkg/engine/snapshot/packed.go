@@ -17,7 +17,7 @@ const (
 	packedMap byte = iota
 	packedList
 	packedText  // length and bytes
-	packedKnown // the number of a string of the dictionary
+	packedKnown // the number of a value of the dictionary
 	packedInt
 	packedFloat // eight bytes
 	packedTrue
@@ -30,13 +30,18 @@ const (
 	maxKnown = 1 << 15
 	// maxKnownText is the maximum of their length.
 	maxKnownText = 40
+	// maxKnownTrees is the maximum of maps and lists in it.
+	maxKnownTrees = 1 << 12
+	// maxKnownTree is the maximum of bytes of such a one: it has up to four fields, as a port or a mount.
+	maxKnownTree = 16
 )
 
-// Dictionary has the strings of many objects: keys, and short values, so that unpacking makes hardly anything
-// but maps and lists. Only Pack changes it. The zero value is ready for use.
+// Dictionary has the parts that many objects share: keys, short strings, and small maps and lists. Only Pack
+// changes it. The zero value is ready for use.
 type Dictionary struct {
-	texts   []any // each is a string
-	numbers map[string]uint64
+	values  []any
+	numbers map[string]uint64 // of strings
+	trees   map[string]uint64 // of maps and lists, by their packed form
 }
 
 // Pack packs a value. It reports false for types that decoding JSON does not make.
@@ -48,6 +53,7 @@ func (d *Dictionary) Pack(value any) (Value, bool) {
 func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	switch v := value.(type) {
 	case map[string]any:
+		start := len(to)
 		to = begin(to, packedMap, len(v))
 		for key, below := range v {
 			to = binary.AppendUvarint(to, d.add(key))
@@ -55,15 +61,16 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 				return nil, false
 			}
 		}
-		return to, v != nil
+		return d.share(to, start), v != nil
 	case []any:
+		start := len(to)
 		to = begin(to, packedList, len(v))
 		for _, below := range v {
 			if to, ok = d.append(to, below); !ok {
 				return nil, false
 			}
 		}
-		return to, v != nil
+		return d.share(to, start), v != nil
 	case string:
 		return d.appendText(to, v), true
 	case int64:
@@ -81,13 +88,35 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	return nil, false
 }
 
+// share replaces a small map or list, which is packed from start on, by its number. Nobody may share a whole
+// value.
+func (d *Dictionary) share(to []byte, start int) []byte {
+	if start == 0 || len(to)-start > maxKnownTree {
+		return to
+	}
+	number, known := d.trees[string(to[start:])]
+	switch {
+	case known:
+	case len(d.trees) == maxKnownTrees:
+		return to
+	default:
+		if d.trees == nil {
+			d.trees = map[string]uint64{}
+		}
+		tree := string(to[start:])
+		number = uint64(len(d.values))
+		d.trees[tree], d.values = number, append(d.values, d.Unpack(Value(tree)))
+	}
+	return binary.AppendUvarint(append(to[:start], packedKnown), number)
+}
+
 func begin(to []byte, kind byte, length int) []byte {
 	return binary.AppendUvarint(append(to, kind), uint64(length)) // a length is not negative
 }
 
 func (d *Dictionary) appendText(to []byte, text string) []byte {
 	number, known := d.numbers[text]
-	if !known && len(text) <= maxKnownText && len(d.texts) < maxKnown {
+	if !known && len(text) <= maxKnownText && len(d.values) < maxKnown {
 		number, known = d.add(text), true
 	}
 	if known {
@@ -104,13 +133,14 @@ func (d *Dictionary) add(text string) uint64 {
 			d.numbers = map[string]uint64{}
 		}
 		text = strings.Clone(text) // it may be a part of a document
-		number = uint64(len(d.texts))
-		d.numbers[text], d.texts = number, append(d.texts, text)
+		number = uint64(len(d.values))
+		d.numbers[text], d.values = number, append(d.values, text)
 	}
 	return number
 }
 
-// Unpack returns the packed value, in maps and lists of its own.
+// Unpack returns the packed value. It is the caller's, but its maps and lists are shared, and must not be
+// modified.
 func (d *Dictionary) Unpack(p Value) any {
 	value, _ := d.unpackFirst(p)
 	return value
@@ -141,7 +171,7 @@ func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 		return string(p[:length]), p[length:]
 	case packedKnown:
 		number, p := uvarint(p)
-		return d.texts[number], p
+		return d.values[number], p
 	case packedInt:
 		number, p := uvarint(p)
 		return int64(number>>1) ^ -int64(number&1), p // like binary.Varint
@@ -155,7 +185,7 @@ func (d *Dictionary) unpackFirst(p Value) (any, Value) {
 
 func (d *Dictionary) key(p Value) (string, Value) {
 	number, p := uvarint(p)
-	key, _ := d.texts[number].(string)
+	key, _ := d.values[number].(string)
 	return key, p
 }
 

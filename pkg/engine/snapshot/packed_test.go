@@ -16,6 +16,7 @@ func TestPack(t *testing.T) {
 		nil, true, false, "", "text", long, int64(0), int64(-1), int64(math.MaxInt64), int64(math.MinInt64), 0.5, math.Copysign(0, -1), math.MaxFloat64,
 		map[string]any{},
 		[]any{},
+		[]any{map[string]any{"a": true}, map[string]any{"a": true}, []any{"a"}, []any{"a"}},
 		map[string]any{"a": []any{map[string]any{"a": "text"}, []any{}, nil}, long: long, "": int64(300), "z": map[string]any{"b": false}},
 	} {
 		text, ok := d.Pack(value)
@@ -25,6 +26,12 @@ func TestPack(t *testing.T) {
 		}
 		if diff := cmp.Diff(value, d.Unpack(text)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+		if object, isMap := d.Unpack(text).(map[string]any); isMap {
+			object["own"] = true
+			if diff := cmp.Diff(value, d.Unpack(text)); diff != "" {
+				t.Errorf("a whole value is shared:\n%s", diff)
+			}
 		}
 	}
 	for _, value := range []any{1, json.Number("1"), map[string]any(nil), []any(nil), []string{}, map[string]any{"a": []any{float32(1)}}} {
