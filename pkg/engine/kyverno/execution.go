@@ -60,6 +60,9 @@ func (e *execution) begin() *variables.Scope {
 		limit.ClockOf(e.ctx))
 	s := variables.NewScope(in)
 	e.scope = s
+	if r := e.rule; !r.asksTrigger && len(r.targets)+len(r.context)+len(r.exceptions) == 0 {
+		return s // nothing asks for a variable
+	}
 	if e.matched.HoldsSecrets() {
 		s.HoldSecret("request", e.matched.Tainted)
 		s.HoldSecret("images", e.matched.Tainted)
