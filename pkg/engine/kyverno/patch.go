@@ -165,7 +165,7 @@ func (m *mutation) mutate(e *execution, s *variables.Scope, object map[string]an
 	why *engine.Reasons,
 ) (patchResult, error) {
 	if m.rest != nil {
-		if _, err := m.rest.Render(s); err != nil {
+		if err := m.rest.Check(s); err != nil {
 			return patchResult{Object: object}, &RuleError{"rule", fmt.Errorf("variable substitution failed: %w", err)}
 		}
 	}

@@ -75,6 +75,13 @@ func (t *Template) Render(s *Scope) (any, error) {
 	return value, nil
 }
 
+// Check is Render without its result.
+func (t *Template) Check(s *Scope) error {
+	r := &renderer{scope: s, checks: true}
+	t.root.value(r)
+	return r.err
+}
+
 // Static reports whether there are no variables.
 func (t *Template) Static() bool {
 	return t == nil || t.root.static()
@@ -158,7 +165,10 @@ func (p *parser) object(fields map[string]any, path []string) part {
 		parts = append(parts, p.parseText(key, below), p.parse(fields[key], below))
 	}
 	return settle(parts, func(r *renderer) any {
-		fields := make(map[string]any, len(keys))
+		var fields map[string]any
+		if !r.checks {
+			fields = make(map[string]any, len(keys))
+		}
 		for i, key := range keys {
 			switch name := parts[2*i].value(r).(type) {
 			case string:
@@ -167,7 +177,9 @@ func (p *parser) object(fields map[string]any, path []string) part {
 			default:
 				r.fail(key, p.pointer(appendPath(path, key)), fmt.Errorf("a key must be a string, not %T", name))
 			}
-			fields[key] = parts[2*i+1].value(r)
+			if value := parts[2*i+1].value(r); fields != nil {
+				fields[key] = value
+			}
 		}
 		return fields
 	})
@@ -178,7 +190,7 @@ func settle(parts []part, render func(r *renderer) any) part {
 	if slices.ContainsFunc(parts, func(p part) bool { return !p.static() }) {
 		return part{render: render}
 	}
-	return part{fixed: render(nil)}
+	return part{fixed: render(&renderer{})}
 }
 
 // appendPath extends a path without modifying a shared one.
@@ -306,6 +318,7 @@ func identifiers(path []string) string {
 
 type renderer struct {
 	scope   *Scope
+	checks  bool  // makes no maps
 	written int   // bytes of strings
 	err     error // the first one, which stops evaluation
 }
