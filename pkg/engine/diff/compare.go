@@ -110,14 +110,22 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 
 // unlike appends the keys whose values differ, which are few.
 func unlike(out []string, a, b map[string]any) []string {
+	onlyB := len(b)
 	for k, x := range a {
-		if y, ok := b[k]; !ok || !Same(x, y) {
+		y, ok := b[k]
+		if ok {
+			onlyB--
+		}
+		if !ok || !Same(x, y) {
 			out = append(out, k)
 		}
 	}
 	for k := range b {
+		if onlyB == 0 {
+			break
+		}
 		if _, ok := a[k]; !ok {
-			out = append(out, k)
+			out, onlyB = append(out, k), onlyB-1
 		}
 	}
 	return out
