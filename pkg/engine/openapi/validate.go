@@ -149,12 +149,18 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		f.required(at, t, func(name string) bool {
-			of, _ := t.property(name)
-			_, there := value[name]
-			return f.strict && !there && (of == nil || of.Default == nil)
-		})
-		names := slices.AppendSeq(make([]string, 0, len(value)), maps.Keys(value))
+		if f.strict {
+			f.required(at, t, func(name string) bool {
+				of, _ := t.property(name)
+				_, there := value[name]
+				return !there && (of == nil || of.Default == nil)
+			})
+		}
+		var few [16]string
+		names := few[:0]
+		for name := range value {
+			names = append(names, name)
+		}
 		slices.Sort(names)
 		for _, name := range names {
 			below := append(at, fieldpath.PathElement{FieldName: &name}) // see above
@@ -216,11 +222,13 @@ func (t typed) types() []string {
 		return t.schema.Type
 	}
 	var out []string
-	for _, one := range slices.Concat(t.schema.OneOf, t.schema.AnyOf) {
-		if len(one.Type) == 0 {
-			return nil
+	for _, alternatives := range [...][]spec.Schema{t.schema.OneOf, t.schema.AnyOf} {
+		for i := range alternatives {
+			if len(alternatives[i].Type) == 0 {
+				return nil
+			}
+			out = append(out, alternatives[i].Type...)
 		}
-		out = append(out, one.Type...)
 	}
 	return out
 }
