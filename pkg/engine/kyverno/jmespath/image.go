@@ -2,17 +2,33 @@ package jmespath
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
 
 // maxImage bounds a reference in bytes; the limits of name, tag and digest add up to less.
 const maxImage = 4096
+
+var parsed = lru.New(256) //nolint:gochecknoglobals // of pure results
+
+// knownImage is parseImage with a cache, for images that many objects share. The result must not be modified.
+func knownImage(image string) (map[string]any, error) {
+	if known, ok := parsed.Get(image); ok {
+		return known.(map[string]any), nil
+	}
+	parts, err := parseImage(image)
+	if err == nil {
+		parsed.Add(image, parts)
+	}
+	return parts, err
+}
 
 // parseImage splits a reference like Kyverno's image utilities: the first part is a registry if it has a dot,
 // a colon or a capital letter or is localhost; all others get docker.io (without "library/"). The tag is
@@ -93,7 +109,8 @@ func Images(object map[string]any, gk schema.GroupKind) map[string]any {
 			container, _ := item.(map[string]any)
 			name, _ := container["name"].(string)
 			text, _ := container["image"].(string)
-			if image, err := parseImage(text); name != "" && text != "" && err == nil {
+			if parts, err := knownImage(text); name != "" && text != "" && err == nil {
+				image := maps.Clone(parts)
 				image["jsonPointer"] = fmt.Sprintf("/%s/%s/%d/image", strings.Join(path, "/"), list, i)
 				found[name] = image
 			}
