@@ -159,17 +159,15 @@ func (c *Client) listIn(ctx context.Context, s engine.Selection,
 			for _, q := range c.inShard(ctx, r, shard, []query{queryOf(s)}, func(namespace string) bool {
 				return open(s.Namespace, namespace)
 			}) {
-				for page, err := range c.list(ctx, r, q) {
+				for u, err := range r.objects(c.list(ctx, r, q), func(rawList) {}) {
 					if err != nil {
 						yield(nil, fmt.Errorf("list %s: %w", r.mapping.Resource.GroupResource(), err))
 						return
 					}
-					for _, u := range page.items {
-						wanted := open(s.Namespace, u.GetNamespace()) && open(s.Name, u.GetName()) &&
-							!known.again(string(u.GetUID()))
-						if wanted && !yield(u, nil) {
-							return
-						}
+					wanted := open(s.Namespace, u.GetNamespace()) && open(s.Name, u.GetName()) &&
+						!known.again(string(u.GetUID()))
+					if wanted && !yield(u, nil) {
+						return
 					}
 				}
 			}

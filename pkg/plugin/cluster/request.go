@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -142,7 +143,8 @@ func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 
 // rawList is one page of a listing.
 type rawList struct {
-	items []*unstructured.Unstructured
+	items [][]byte // JSON objects, which take eight times the memory once they are decoded
+	kind  string   // of the list
 	// next is the token of the next page; empty on the last one.
 	next string
 	// resourceVersion of the listed state.
@@ -154,20 +156,19 @@ type rawList struct {
 
 // readList reads a page of a resource.
 func readList(body []byte, r *resource) (rawList, error) {
-	var content map[string]any
-	err := json.Unmarshal(body, &content)
-	items, isList := content["items"]
-	if _, is := items.([]any); err == nil && !is && (!isList || items != nil) {
+	rest, items := cutItems(body)
+	var list unstructured.UnstructuredList
+	err := json.Unmarshal(rest, &list.Object)
+	none, isList := list.Object["items"]
+	if _, is := none.([]any); err == nil && !is && (!isList || none != nil) {
 		err = errors.New("it has no items") // otherwise it would count as an empty list
 	}
 	if err != nil {
 		return rawList{}, fmt.Errorf("%s: the answer is no list: %w", r.mapping.Resource.GroupResource(), err)
 	}
-	var list unstructured.UnstructuredList
-	list.SetUnstructuredContent(content)
 	out := rawList{
 		next: list.GetContinue(), resourceVersion: list.GetResourceVersion(), remaining: -1,
-		bytes: len(body),
+		bytes: len(body), items: items, kind: list.GetKind(),
 	}
 	if remaining := list.GetRemainingItemCount(); remaining != nil {
 		out.remaining = *remaining
@@ -175,14 +176,63 @@ func readList(body []byte, r *resource) (rawList, error) {
 	if out.next == "" {
 		out.remaining = 0
 	}
-	for i := range list.Items {
-		u, err := r.typed(&list.Items[i], list.GetKind())
-		if err != nil {
-			return rawList{}, err
-		}
-		out.items = append(out.items, u)
-	}
 	return out, nil
+}
+
+// objects decodes the objects of pages one after the other, after a call of begin with their page.
+func (r *resource) objects(pages iter.Seq2[rawList, error], begin func(rawList),
+) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for page, err := range pages {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			begin(page)
+			for _, item := range page.items {
+				u := &unstructured.Unstructured{}
+				if err = json.Unmarshal(item, &u.Object); err == nil {
+					u, err = r.typed(u, page.kind)
+				}
+				if !yield(u, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// itemsOf matches a list up to its first object; no field before the items has any.
+var itemsOf = regexp.MustCompile(`"items"\s*:\s*\[\s*\{`)
+
+// cutItems cuts the objects out of the JSON of a list. If it is invalid, so is one of the parts.
+func cutItems(list []byte) (rest []byte, items [][]byte) {
+	at := itemsOf.FindIndex(list)
+	if at == nil {
+		return list, nil
+	}
+	depth, begin := 0, at[1]-1
+	for i, start := begin, begin; i < len(list); i++ {
+		switch list[i] {
+		case '"':
+			for i++; i < len(list) && list[i] != '"'; i++ {
+				if list[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case ',':
+			if depth == 0 {
+				items, start = append(items, list[start:i]), i+1
+			}
+		case '}', ']':
+			if depth--; depth < 0 {
+				return append(list[:begin:begin], list[i:]...), append(items, list[start:i])
+			}
+		}
+	}
+	return list, nil
 }
 
 // typed gives an object of a list the type of the resource, unless it has one. An object of another kind is

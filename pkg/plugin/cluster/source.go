@@ -150,10 +150,21 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids,
 ) bool {
 	queries := s.client.inShard(ctx, k.resource, s.scope.Shard, s.queries(k), k.MayBeIn)
 	read := 0
+	listed := func(list rawList) {
+		if read += len(list.items); s.options.Listed != nil {
+			s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.remaining)
+		}
+	}
+	p := page{resource: k.resource, request: s.scope.Request}
+	next := func() bool {
+		full := p
+		p.items = nil
+		return full.Len() == 0 || yield(full, nil)
+	}
 	for len(queries) > 0 {
 		q := queries[0]
 		queries = queries[1:]
-		for list, err := range s.read(ctx, k, q) {
+		for u, err := range s.read(ctx, k, q, listed) {
 			if len(s.options.Fallback) > 0 && k.namespaced() && q.namespace == "" && apierrors.IsForbidden(err) {
 				s.refused = append(s.refused, err)
 				for _, q.namespace = range s.options.Fallback {
@@ -164,21 +175,23 @@ func (s *source) kind(ctx context.Context, k chosenKind, known uids,
 			if err != nil {
 				err = unreadable(err, k.resource, q)
 				var partial *engine.UnreadableError
-				if !yield(nil, err) || !errors.As(err, &partial) {
+				if !next() || !yield(nil, err) || !errors.As(err, &partial) {
 					return false
 				}
 				break
 			}
-			if read += len(list.items); s.options.Listed != nil && q.name == "" {
-				s.options.Listed(k.mapping.Resource.GroupResource().String(), read, list.remaining)
+			if !k.Matches(u) || known.again(string(u.GetUID())) {
+				continue
 			}
-			p := s.page(ctx, k, list, known)
-			if p.Len() > 0 && !yield(p, nil) {
+			if len(p.items) == 0 && k.namespaced() {
+				p.namespaces = s.readNamespaces(ctx)
+			}
+			if p.items = append(p.items, u); len(p.items) == pageSize && !next() {
 				return false
 			}
 		}
 	}
-	return true
+	return next()
 }
 
 // refusedError reports listings that the user is forbidden.
@@ -234,14 +247,17 @@ func (q query) in(namespaces []string) []query {
 	return out
 }
 
-func (s *source) read(ctx context.Context, k chosenKind, q query) iter.Seq2[rawList, error] {
+func (s *source) read(ctx context.Context, k chosenKind, q query,
+	listed func(rawList),
+) iter.Seq2[*unstructured.Unstructured, error] {
 	if q.name == "" {
-		return s.client.list(ctx, k.resource, q)
+		return k.objects(engine.ReadAhead(ctx, func(ctx context.Context) iter.Seq2[rawList, error] {
+			return s.client.list(ctx, k.resource, q)
+		}), listed)
 	}
-	return func(yield func(rawList, error) bool) {
-		u, err := s.client.get(ctx, k.resource,
-			engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name})
-		yield(rawList{items: []*unstructured.Unstructured{u}}, err)
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		yield(s.client.get(ctx, k.resource,
+			engine.ObjectKey{GroupKind: k.mapping.GroupVersionKind.GroupKind(), Namespace: q.namespace, Name: q.name}))
 	}
 }
 
@@ -263,7 +279,10 @@ func unreadable(err error, r *resource, q query) error {
 	return &engine.UnreadableError{What: what, Err: err}
 }
 
-// page holds the wanted objects of one page of a listing.
+// pageSize is the number of objects of a page: few of a listing's are decoded at once.
+const pageSize = 32
+
+// page holds some wanted objects of a listing.
 type page struct {
 	items      []*unstructured.Unstructured
 	resource   *resource
@@ -271,26 +290,11 @@ type page struct {
 	request    engine.Request
 }
 
-// page picks the wanted objects and looks up their Namespaces.
-func (s *source) page(ctx context.Context, k chosenKind, list rawList, known uids) *page {
-	p := &page{resource: k.resource, request: s.scope.Request}
-	for _, u := range list.items {
-		if !k.Matches(u) || known.again(string(u.GetUID())) {
-			continue
-		}
-		p.items = append(p.items, u)
-	}
-	if len(p.items) > 0 && k.namespaced() {
-		p.namespaces = s.readNamespaces(ctx)
-	}
-	return p
-}
-
 // Len implements engine.Page.
-func (p *page) Len() int { return len(p.items) }
+func (p page) Len() int { return len(p.items) }
 
 // Target implements engine.Page.
-func (p *page) Target(i int) (engine.Target, error) {
+func (p page) Target(i int) (engine.Target, error) {
 	u := p.items[i]
 	t := engine.Target{
 		Key: engine.KeyOf(u), Object: u, OldObject: u, Namespace: p.namespaces[u.GetNamespace()],
@@ -319,15 +323,11 @@ func (c *Client) PolicyDocuments(ctx context.Context,
 	var failures []error
 	known := uids{}
 	for _, r := range served.policies(role) {
-		for list, err := range c.list(ctx, r, query{}) {
+		for u, err := range r.objects(c.list(ctx, r, query{}), func(rawList) {}) {
 			if err != nil {
 				failures = append(failures, unreadable(err, r, query{}))
-				break
-			}
-			for _, u := range list.items {
-				if !known.again(string(u.GetUID())) {
-					documents = append(documents, engine.NewDocument(u, Origin))
-				}
+			} else if !known.again(string(u.GetUID())) {
+				documents = append(documents, engine.NewDocument(u, Origin))
 			}
 		}
 	}

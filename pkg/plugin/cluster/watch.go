@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,17 +133,15 @@ func (w *Watched) Mapping() *meta.RESTMapping { return w.kind.mapping }
 func (w *Watched) List(ctx context.Context,
 	each func(*unstructured.Unstructured) error,
 ) (version string, err error) {
-	for page, err := range w.client.list(ctx, w.kind.resource, w.query) {
+	pages := w.client.list(ctx, w.kind.resource, w.query)
+	for u, err := range w.kind.objects(pages, func(page rawList) {
+		version = cmp.Or(version, page.resourceVersion) // a listing that began again may have a later version
+	}) {
+		if err == nil {
+			err = each(u)
+		}
 		if err != nil {
 			return "", err
-		}
-		if version == "" {
-			version = page.resourceVersion // a listing that began again may have a later version
-		}
-		for _, u := range page.items {
-			if err := each(u); err != nil {
-				return "", err
-			}
 		}
 	}
 	return version, nil
