@@ -38,10 +38,11 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	if t.Key.Of == (engine.Maker{}) { // else it is ignored with its maker
 		t.Ignored = e.ignored(t.Object)
 	}
+	before := t.Object
 	return &pass{Evaluation: e, ctx: ctx, world: e.world.Watched(), target: t, rec: &recorder{
 		reasons: reasons, states: e.options.States, live: t.Written == nil,
-		steps: make([]engine.Step, 0, min(len(e.own), 16)), state: t.Object, before: t.Object,
-		typ: func() diff.Type { return e.typeOf(ctx, t.Object.GroupVersionKind()) },
+		steps: make([]engine.Step, 0, min(len(e.own), 16)), state: before, before: before,
+		typ: func() diff.Type { return e.typeOf(ctx, before.GroupVersionKind()) },
 	}}
 }
 

@@ -28,7 +28,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 	var out []engine.Effect
 	err := p.visit(ctx, &trigger, sink, true, func(r *rule) bool {
 		before := len(out)
-		step := r.run(ctx, trigger, w, sink, func(e *execution, s *variables.Scope) engine.Step {
+		step := r.run(ctx, &trigger, w, sink, func(e *execution, s *variables.Scope) engine.Step {
 			out = append(out, e.propagate(s)...)
 			return engine.Step{} // the effects have their own
 		})
@@ -46,7 +46,7 @@ func (p *program) Effects(ctx context.Context, trigger engine.Target, w *engine.
 // propagate returns the effects of an admitted rule, and reports the entries that have none. An entry that
 // fails does not stop the others.
 func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect) {
-	trigger := e.matched.Target
+	trigger := *e.matched.Target
 	if !e.rule.asksTrigger {
 		// Let the trigger's content be freed.
 		trigger.Object = &unstructured.Unstructured{Object: map[string]any{}}
@@ -73,7 +73,7 @@ func (e *execution) propagate(s *variables.Scope) (effects []engine.Effect) {
 func (f *effect) apply(ctx context.Context, subject engine.Target, w *engine.World,
 	sink engine.Sink,
 ) (step engine.Step) {
-	e := newExecution(ctx, w, f.rule, f.trigger, sink)
+	e := newExecution(ctx, w, f.rule, &f.trigger, sink)
 	defer func() { e.end() }()
 	e.matched.Operation = f.operation
 	e.onTarget, e.subject, e.confidential = true, &subject, f.confidential

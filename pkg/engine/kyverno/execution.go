@@ -38,7 +38,7 @@ type execution struct {
 	confidential bool             // as in engine.Step
 }
 
-func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target,
+func newExecution(ctx context.Context, w *engine.World, r *rule, t *engine.Target,
 	sink engine.Sink,
 ) *execution {
 	e := &execution{
@@ -46,7 +46,7 @@ func newExecution(ctx context.Context, w *engine.World, r *rule, t engine.Target
 		matched: match.Candidate{Target: t, Context: ctx, World: w, Explain: sink.Wants(engine.NotMatched)},
 		given:   r.policy.inputs.values.Given(r.policy.name, r.written, t.Key.Name),
 	}
-	e.subject = &e.matched.Target
+	e.subject = t
 	return e
 }
 

@@ -37,7 +37,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 	sink engine.Sink,
 ) (*unstructured.Unstructured, error) {
 	err := p.visit(ctx, &t, sink, false, func(r *rule) bool {
-		step := r.run(ctx, t, w, sink, func(e *execution, s *variables.Scope) engine.Step {
+		step := r.run(ctx, &t, w, sink, func(e *execution, s *variables.Scope) engine.Step {
 			return e.ended(r.mutation.mutate(e, s, t.Object.Object, e.why))
 		})
 		sink.Step(step)
@@ -56,7 +56,7 @@ func (p *program) Evaluate(ctx context.Context, t engine.Target, w *engine.World
 
 // run evaluates a rule on an object for the simulated operation, and continues if it is admitted. A panic
 // fails only this rule.
-func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink engine.Sink,
+func (r *rule) run(ctx context.Context, t *engine.Target, w *engine.World, sink engine.Sink,
 	goOn func(*execution, *variables.Scope) engine.Step,
 ) (step engine.Step) {
 	e := newExecution(ctx, w, r, t, sink)
@@ -76,7 +76,7 @@ func (r *rule) run(ctx context.Context, t engine.Target, w *engine.World, sink e
 }
 
 // simulated returns the operation to evaluate; the user's values take precedence.
-func (r *rule) simulated(t engine.Target) engine.Operation {
+func (r *rule) simulated(t *engine.Target) engine.Operation {
 	for _, o := range []engine.Operation{engine.Operation(r.policy.inputs.values.Operation(r.policy.name,
 		t.Key.Name)), t.Request.Operation} {
 		switch o {

@@ -51,7 +51,7 @@ func (m *Block) Filters() (filters []Filter, all bool) {
 
 // Candidate is an object in a simulated request, as a match block sees it.
 type Candidate struct {
-	engine.Target
+	*engine.Target
 	Operation engine.Operation
 	Context   context.Context // of the evaluation
 	World     *engine.World   // provides Namespaces and role bindings

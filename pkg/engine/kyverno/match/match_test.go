@@ -62,7 +62,7 @@ func (c *ruling) decide(t *testing.T) string {
 
 func (c *ruling) candidate(t *testing.T) *match.Candidate {
 	u := &unstructured.Unstructured{Object: c.Object}
-	out := &match.Candidate{Target: engine.Target{Key: engine.KeyOf(u), Object: u}, Operation: c.Operation, Context: t.Context(), World: &engine.World{}, Explain: true}
+	out := &match.Candidate{Target: &engine.Target{Key: engine.KeyOf(u), Object: u}, Operation: c.Operation, Context: t.Context(), World: &engine.World{}, Explain: true}
 	out.Key.Subresource = c.Subresource
 	out.Request.User = c.User
 	if out.Operation == "" {

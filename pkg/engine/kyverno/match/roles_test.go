@@ -32,7 +32,7 @@ func TestRolesAreReadOncePerUser(t *testing.T) {
 	w := &engine.World{Reader: reader, Memo: &engine.Memo{}}
 	for range 3 {
 		for user, want := range map[string]bool{"alice": true, "bob": false} {
-			c := &match.Candidate{Context: t.Context(), World: w}
+			c := &match.Candidate{Target: &engine.Target{}, Context: t.Context(), World: w}
 			c.Object = &unstructured.Unstructured{Object: map[string]any{}}
 			c.Key.Kind, c.Request.User.Username = "Pod", user
 			if err := b.Match(c); (err == nil) != want {
