@@ -294,8 +294,8 @@ func (a *answer) trace() string {
 
 func stepLine(s engine.Step) string {
 	line := fmt.Sprintf("%s %s", s.Outcome, s.Rule)
-	if s.Trigger.Name != "" {
-		line += fmt.Sprintf(" through %s", s.Trigger)
+	if s.Trigger().Name != "" {
+		line += fmt.Sprintf(" through %s", s.Trigger())
 	}
 	for _, r := range s.TriggerChangedBy {
 		line += fmt.Sprintf(", as changed by %s", r)

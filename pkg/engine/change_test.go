@@ -71,8 +71,8 @@ func TestStepJSON(t *testing.T) {
 	rule := engine.RuleRef{Dialect: "kyverno", Policy: "p", Rule: "r"}
 	step := engine.Step{
 		Rule: rule, Outcome: engine.Failed, AsCreated: true, NotIdempotent: "it reads a clock",
-		Trigger: engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "t"},
-		Fields:  []engine.FieldChange{{Path: fieldpath.MakePathOrDie("data", "a")}}, Warnings: []engine.Warning{"w"},
+		TriggeredBy: &engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Name: "t"},
+		Fields:      []engine.FieldChange{{Path: fieldpath.MakePathOrDie("data", "a")}}, Warnings: []engine.Warning{"w"},
 		Err: errors.New("broken \xff text"),
 	}
 	var read engine.Step
@@ -82,7 +82,7 @@ func TestStepJSON(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if read.Rule != rule || read.Outcome != engine.Failed || read.Trigger != step.Trigger || read.Err == nil || read.Fields != nil {
+	if read.Rule != rule || read.Outcome != engine.Failed || read.Trigger() != step.Trigger() || read.Err == nil || read.Fields != nil {
 		t.Errorf("read %+v", read)
 	}
 }

@@ -65,10 +65,10 @@ type Warning string
 // Step is what one rule did to one object.
 type Step struct {
 	Rule RuleRef
-	// Trigger is the object that made a mutate-existing rule change this one; zero for a rule that changes its
-	// match.
-	Trigger ObjectKey
-	// TriggerChangedBy are the rules that change Trigger in the same run: Rule sees it as they leave it.
+	// TriggeredBy is the object that made a mutate-existing rule change this one; nil for a rule that changes
+	// its match.
+	TriggeredBy *ObjectKey
+	// TriggerChangedBy are the rules that change the trigger in the same run: Rule sees it as they leave it.
 	TriggerChangedBy []RuleRef
 	Outcome          Outcome
 	// AsCreated marks the effect of the rule on a creation of the object, where an update differs.
@@ -95,6 +95,14 @@ type Step struct {
 	Err error
 }
 
+// Trigger is the object of TriggeredBy; zero without one.
+func (s *Step) Trigger() ObjectKey {
+	if s.TriggeredBy == nil {
+		return ObjectKey{}
+	}
+	return *s.TriggeredBy
+}
+
 // Ignored reports whether the rule ignored the object, which is an IgnoredError.
 func (s *Step) Ignored() bool {
 	var ignored *IgnoredError
@@ -104,14 +112,14 @@ func (s *Step) Ignored() bool {
 // stepJSON is a Step in plans, journals and reports.
 type stepJSON struct {
 	RuleRef
-	Outcome       Outcome   `json:"outcome"`
-	AsCreated     bool      `json:"asCreated,omitempty"`
-	NotIdempotent string    `json:"notIdempotent,omitempty"`
-	Trigger       ObjectKey `json:"trigger,omitzero"`
-	ChangedBy     []RuleRef `json:"triggerChangedBy,omitempty"`
-	Reason        string    `json:"reason,omitempty"`
-	Fields        []string  `json:"fields,omitempty"` // for people
-	Warnings      []Warning `json:"warnings,omitempty"`
+	Outcome       Outcome    `json:"outcome"`
+	AsCreated     bool       `json:"asCreated,omitempty"`
+	NotIdempotent string     `json:"notIdempotent,omitempty"`
+	Trigger       *ObjectKey `json:"trigger,omitempty"`
+	ChangedBy     []RuleRef  `json:"triggerChangedBy,omitempty"`
+	Reason        string     `json:"reason,omitempty"`
+	Fields        []string   `json:"fields,omitempty"` // for people
+	Warnings      []Warning  `json:"warnings,omitempty"`
 }
 
 // MarshalJSON writes what the rule did, the message of Err as the reason, and the paths of the fields. After
@@ -119,7 +127,7 @@ type stepJSON struct {
 func (s Step) MarshalJSON() ([]byte, error) {
 	out := stepJSON{
 		RuleRef: s.Rule, Outcome: s.Outcome, AsCreated: s.AsCreated, NotIdempotent: s.NotIdempotent,
-		Trigger: s.Trigger, ChangedBy: s.TriggerChangedBy, Warnings: s.Warnings,
+		Trigger: s.TriggeredBy, ChangedBy: s.TriggerChangedBy, Warnings: s.Warnings,
 	}
 	for i := range s.Fields {
 		out.Fields = append(out.Fields, PathString(s.Fields[i].Path))
@@ -138,7 +146,7 @@ func (s *Step) UnmarshalJSON(text []byte) error {
 	}
 	*s = Step{
 		Rule: in.RuleRef, Outcome: in.Outcome, AsCreated: in.AsCreated, NotIdempotent: in.NotIdempotent,
-		Trigger: in.Trigger, TriggerChangedBy: in.ChangedBy, Warnings: in.Warnings,
+		TriggeredBy: in.Trigger, TriggerChangedBy: in.ChangedBy, Warnings: in.Warnings,
 	}
 	if in.Reason != "" {
 		s.Err = errors.New(in.Reason)

@@ -389,7 +389,7 @@ func (c *chains) fail() {
 		for _, r := range left[i].rules {
 			for _, e := range r.effects {
 				e.Apply = func(context.Context, engine.Target, *engine.World, engine.Sink) engine.Step {
-					return engine.Step{Rule: e.Rule, Trigger: e.Trigger, Outcome: engine.Failed, Err: err}
+					return engine.Step{Rule: e.Rule, TriggeredBy: &e.Trigger, Outcome: engine.Failed, Err: err}
 				}
 			}
 			for _, f := range c.fed {

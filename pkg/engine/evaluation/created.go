@@ -62,7 +62,7 @@ func (e *Evaluation) holdsBack(c *engine.Change, t *engine.Target) bool {
 	ran := map[engine.RuleRef]bool{}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Trigger == (engine.ObjectKey{}) && s.Outcome != engine.NotMatched && s.Outcome != engine.Skipped {
+		if s.TriggeredBy == nil && s.Outcome != engine.NotMatched && s.Outcome != engine.Skipped {
 			ran[s.Rule.WithoutParameter()] = true
 		}
 	}
@@ -123,7 +123,7 @@ func (e *Evaluation) differently(c *engine.Change) {
 			s := &created.Steps[i]
 			for _, one := range states(c) {
 				one.Steps = slices.DeleteFunc(slices.Clone(one.Steps), func(u engine.Step) bool {
-					return u.Rule == s.Rule && u.Trigger == s.Trigger && u.Outcome == engine.Skipped
+					return u.Rule == s.Rule && u.Trigger() == s.Trigger() && u.Outcome == engine.Skipped
 				})
 			}
 		}
@@ -145,12 +145,12 @@ func (e *Evaluation) differently(c *engine.Change) {
 // Without a step, no rule held a trigger back.
 func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 	var at engine.Outcome
-	if s.Trigger != c.Subject || slices.Contains(c.Asked, s.Rule) { // one without a step did not match
+	if s.Trigger() != c.Subject || slices.Contains(c.Asked, s.Rule) { // one without a step did not match
 		at = engine.NotMatched
 	}
 	for i := range c.Steps {
 		switch u := &c.Steps[i]; {
-		case u.Rule != s.Rule || u.Trigger != s.Trigger:
+		case u.Rule != s.Rule || u.Trigger() != s.Trigger():
 		case u.Outcome != engine.NotMatched && u.Outcome != engine.Skipped:
 			return ""
 		case at != engine.Skipped:
@@ -164,7 +164,7 @@ func heldBack(c *engine.Change, s *engine.Step) engine.Outcome {
 func addReasonOfCreation(c *engine.Change, s *engine.Step) {
 	for i := range c.Steps {
 		u := &c.Steps[i]
-		if u.Rule != s.Rule || u.Trigger != s.Trigger || u.Outcome != engine.NotMatched || u.Err == nil {
+		if u.Rule != s.Rule || u.Trigger() != s.Trigger() || u.Outcome != engine.NotMatched || u.Err == nil {
 			continue
 		}
 		u.Err = fmt.Errorf("%w; and as if created: %v", u.Err, s.Err) //nolint:errorlint // the first is the outcome

@@ -399,7 +399,7 @@ func (p *pass) effect(f *orderedEffect) error {
 	from := len(p.rec.steps)
 	if err := p.target.Ignored.By(f.Rule); err != nil {
 		p.rec.Step(engine.Step{
-			Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Skipped, Err: err, Confidential: f.Confidential,
+			Rule: f.Rule, TriggeredBy: new(f.Trigger), Outcome: engine.Skipped, Err: err, Confidential: f.Confidential,
 		})
 		return nil
 	}

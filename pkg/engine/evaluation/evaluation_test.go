@@ -137,7 +137,7 @@ func (a appender) append(trigger engine.ObjectKey) engine.Effect {
 	apply := func(_ context.Context, t engine.Target, _ *engine.World, _ engine.Sink) engine.Step {
 		before, _, _ := unstructured.NestedString(t.Object.Object, "data", a.key)
 		step := rule{a.name, a.key, constant(before + trigger.Name + ";")}.write(t)
-		step.Trigger = trigger
+		step.TriggeredBy = &trigger
 		return step
 	}
 	return engine.Effect{Rule: a.ref(), Trigger: trigger, Subjects: a.target, Apply: apply}

@@ -164,9 +164,9 @@ func asTrigger(s *engine.Step) string {
 		outcome = "does not match"
 	}
 	if s.Err == nil {
-		return fmt.Sprintf("%s: %s", s.Trigger, outcome)
+		return fmt.Sprintf("%s: %s", s.Trigger(), outcome)
 	}
-	return fmt.Sprintf("%s: %s: %v", s.Trigger, outcome, s.Err)
+	return fmt.Sprintf("%s: %s: %v", s.Trigger(), outcome, s.Err)
 }
 
 // maxCompared bounds the effects of a rule that are compared with an object to find the nearest: many objects

@@ -39,7 +39,7 @@ func (p pointing) Describe() []engine.Description {
 }
 
 func (p pointing) Effects(_ context.Context, t engine.Target, _ *engine.World, s engine.Sink) ([]engine.Effect, error) {
-	step := engine.Step{Rule: p.ref(), Trigger: t.Key}
+	step := engine.Step{Rule: p.ref(), TriggeredBy: &t.Key}
 	switch word, _, _ := strings.Cut(t.Key.Name, "-"); word {
 	case "trigger":
 		var out []engine.Effect
@@ -80,7 +80,7 @@ func reasons(t *testing.T, w world, o evaluation.Options, p engine.Program) []st
 	err := e.Run(t.Context(), w[:1], func(c *engine.Change) error {
 		for _, s := range c.Steps {
 			// What it does as a trigger, or what becomes of its subresources, is not the question.
-			if s.Trigger.Named() != c.Subject.Named() && c.Subject.Subresource == "" {
+			if s.Trigger().Named() != c.Subject.Named() && c.Subject.Subresource == "" {
 				out = append(out, strings.TrimSuffix(fmt.Sprintf("%s %s: %v", c.Subject, s.Outcome, s.Err), ": <nil>"))
 			}
 		}
@@ -160,7 +160,7 @@ func TestReasonsLeaveOutTriggersOfRulesThatAct(t *testing.T) {
 				notMatched[c.Subject.Name] = c.NotMatched() - 1 // which is the ordinary one
 			}
 			for _, s := range c.Steps {
-				if s.Outcome == engine.NotMatched && s.Trigger.Named() == c.Subject.Named() {
+				if s.Outcome == engine.NotMatched && s.Trigger().Named() == c.Subject.Named() {
 					notMatched[c.Subject.Name]++
 				}
 			}

@@ -106,7 +106,7 @@ func (p *pass) keepNews(from int) {
 	told := p.rec.steps[:from]
 	p.rec.steps = append(told, slices.DeleteFunc(p.rec.steps[from:], func(s engine.Step) bool {
 		again := func(t engine.Step) bool {
-			return t.Rule == s.Rule && t.Trigger == s.Trigger && t.Outcome == s.Outcome
+			return t.Rule == s.Rule && t.Trigger() == s.Trigger() && t.Outcome == s.Outcome
 		}
 		return s.Outcome != engine.Changed && (!s.Outcome.Incomplete() || slices.ContainsFunc(told, again))
 	})...)

@@ -301,7 +301,7 @@ func (e unvisited) missing(s *subjects, cause error) *engine.Change {
 			err = fmt.Errorf("the target does not exist: %w", cause)
 		}
 		addStep(c, &engine.Step{
-			Rule: f.Rule, Trigger: f.Trigger, Outcome: engine.Failed, Err: brief(err),
+			Rule: f.Rule, TriggeredBy: new(f.Trigger), Outcome: engine.Failed, Err: brief(err),
 			Confidential: f.Confidential, AsCreated: f.created && e.created != nil,
 		})
 	}

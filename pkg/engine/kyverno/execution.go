@@ -201,7 +201,7 @@ func (e *execution) lists() *patching.Lists {
 func (r *rule) step(object engine.ObjectKey, o engine.Outcome, err error) engine.Step {
 	step := engine.Step{Rule: r.ref, Outcome: o, Err: err}
 	if len(r.targets) > 0 {
-		step.Trigger = object
+		step.TriggeredBy = new(object)
 	}
 	return step
 }

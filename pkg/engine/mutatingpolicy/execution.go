@@ -228,7 +228,7 @@ func (e *execution) step(object map[string]any, err error) engine.Step {
 	}
 	step := engine.Step{Rule: e.rule.Ref, Warnings: e.warnings}
 	if e.rule.policy.targets != nil {
-		step.Trigger = e.trigger.Key
+		step.TriggeredBy = new(e.trigger.Key)
 	}
 	e.rule.Mark(&step, e.secrets())
 	before := e.subject.Object.Object

@@ -35,12 +35,12 @@ func (m *messages) Create(_ context.Context, u *unstructured.Unstructured) error
 func TestApplyEventsAndMetrics(t *testing.T) {
 	web := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: "web"}
 	trigger := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "Secret"}, Version: "v1", Namespace: "shop", Name: "s"}
-	step := func(rule string, by engine.ObjectKey, o engine.Outcome) engine.Step {
-		return engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: rule}, Trigger: by, Outcome: o}
+	step := func(rule string, by *engine.ObjectKey, o engine.Outcome) engine.Step {
+		return engine.Step{Rule: engine.RuleRef{Policy: "p", Rule: rule}, TriggeredBy: by, Outcome: o}
 	}
 	change := &engine.Change{Subject: web, Steps: []engine.Step{
-		step("own", engine.ObjectKey{}, engine.Changed), step("share", trigger, engine.Changed),
-		step("share", trigger, engine.Changed), step("other", trigger, engine.Unchanged),
+		step("own", nil, engine.Changed), step("share", &trigger, engine.Changed),
+		step("share", &trigger, engine.Changed), step("other", &trigger, engine.Unchanged),
 	}}
 	written := write.NewTask(nil, change)
 	var events messages

@@ -130,7 +130,7 @@ func causesOf(c *engine.Change) []engine.ObjectKey {
 	var out []engine.ObjectKey
 	for _, s := range c.Steps {
 		if s.Outcome == engine.Changed || s.Outcome.Incomplete() {
-			out = append(out, cmp.Or(s.Trigger, c.Target.Key))
+			out = append(out, cmp.Or(s.Trigger(), c.Target.Key))
 		}
 	}
 	return engine.Distinct(out)

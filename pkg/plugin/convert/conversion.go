@@ -476,7 +476,7 @@ func (o *Conversion) compare(ctx context.Context, d engine.Document, policy *uns
 	pods := 0
 	out.Summary, out.Err = compiled.Each(ctx, func(r *compare.Result) error {
 		if new := r.Changes[compare.New]; r.Variant == nil && new.Changed() &&
-			slices.ContainsFunc(new.Steps, func(s engine.Step) bool { return s.Trigger != (engine.ObjectKey{}) }) {
+			slices.ContainsFunc(new.Steps, func(s engine.Step) bool { return s.TriggeredBy != nil }) {
 			changed, pods = append(changed, r.Subject), pods+impact.Restarted(new)
 		}
 		if r.Verdict != compare.Same && (out.Difference == nil || !out.Difference.Verdict.Differs()) {

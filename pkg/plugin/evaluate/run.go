@@ -166,7 +166,7 @@ func (r *Run) Triggered(ctx context.Context, targets []engine.Target, emit func(
 			break
 		}
 		triggered := slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
-			return s.Trigger != (engine.ObjectKey{}) && s.Outcome != engine.Unchanged
+			return s.TriggeredBy != nil && s.Outcome != engine.Unchanged
 		})
 		repeats := slices.ContainsFunc(c.Steps, func(s engine.Step) bool {
 			return s.Outcome == engine.Changed && (once[s.Rule] || s.NotIdempotent != "")

@@ -147,7 +147,7 @@ func found() []output.Event {
 	changed.Impacts = []engine.Impact{{Code: engine.ImpactRollout, Text: "shop/one restarts", Brief: "restarts", Advice: "wait", Fields: []fieldpath.Path{fieldpath.MakePathOrDie("list", 0), {}}, Pods: 3}}
 	failed := engine.Change{Subject: engine.KeyOf(object("ConfigMap", "two", nil)), Before: object("ConfigMap", "two", nil), After: object("ConfigMap", "two", nil)}
 	failed.Target.Origin = "file.yaml:7"
-	failed.Steps = []engine.Step{{Rule: rule, Outcome: engine.Failed, Err: brief{}, Trigger: changed.Subject}}
+	failed.Steps = []engine.Step{{Rule: rule, Outcome: engine.Failed, Err: brief{}, TriggeredBy: &changed.Subject}}
 	failed.Asked = []engine.RuleRef{{Policy: "other", Rule: "x"}}
 	secret := between(
 		object("Secret", "three", map[string]any{"data": map[string]any{"k": "aHVudGVyMi1odW50ZXIy"}}),

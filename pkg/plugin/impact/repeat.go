@@ -147,8 +147,8 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 		Advice: "let one of the two leave the field alone",
 	}
 	if first.Rule == second.Rule {
-		out.Text = second.Rule.String() + " writes one value for " + first.Trigger.String() + " and another for " +
-			second.Trigger.String() + ": " + pathNames(over)
+		out.Text = second.Rule.String() + " writes one value for " + first.Trigger().String() +
+			" and another for " + second.Trigger().String() + ": " + pathNames(over)
 		out.Brief = second.Rule.String() + " writes another value for each trigger: " + pathNames(over)
 		out.Advice = "let one trigger match"
 	}
@@ -160,7 +160,7 @@ func fight(first, second *engine.Step, over []fieldpath.Path) engine.Impact {
 func (r *repeat) fought(before []engine.Step, step *engine.Step, p fieldpath.Path) int {
 	for i := len(before) - 1; i >= 0; i-- {
 		s := &before[i]
-		if (s.Rule != step.Rule || s.Trigger != step.Trigger) &&
+		if (s.Rule != step.Rule || s.Trigger() != step.Trigger()) &&
 			meetsAny(r.wrote[s.Rule], engine.PathPattern(p)) && setsPath(s, p) {
 			return i
 		}

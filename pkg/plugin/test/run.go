@@ -46,7 +46,7 @@ func (s *suite) evaluate(ctx context.Context, w *factory.Factory, operation engi
 			s.named = append(s.named, c.Subject) // results name it by its workload
 		}
 		for _, step := range c.Steps {
-			if trigger := step.Trigger.Named(); trigger.Name != "" && trigger != c.Subject.Named() {
+			if trigger := step.Trigger().Named(); trigger.Name != "" && trigger != c.Subject.Named() {
 				out.caused[trigger] = append(out.caused[trigger], step)
 			}
 		}

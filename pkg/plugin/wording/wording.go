@@ -40,9 +40,9 @@ func MergedRule(r evaluation.RuleSummary) string {
 // changed by labels/add".
 func Trigger(s *engine.Step) string {
 	if len(s.TriggerChangedBy) == 0 {
-		return s.Trigger.String()
+		return s.Trigger().String()
 	}
-	return s.Trigger.String() + ", as changed by " + engine.Few(s.TriggerChangedBy)
+	return s.Trigger().String() + ", as changed by " + engine.Few(s.TriggerChangedBy)
 }
 
 // Policy returns the name of the policy of a rule: "kyverno team-labels".

@@ -313,7 +313,7 @@ func TestExecutorHoldsTriggersBack(t *testing.T) {
 			x.MaxFailures = 0
 			chain := tasks(all()...) // a triggers b, and b triggers c
 			for i, task := range chain[1:] {
-				task.Entry.Steps = []engine.Step{{Outcome: engine.Changed, Trigger: chain[i].Key}}
+				task.Entry.Steps = []engine.Step{{Outcome: engine.Changed, TriggeredBy: &chain[i].Key}}
 			}
 			for _, task := range chain {
 				task.Change = func(_ context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
@@ -651,7 +651,11 @@ func TestBatches(t *testing.T) {
 				name, triggers, _ := strings.Cut(text, "<")
 				task := &Task{Key: engine.ObjectKey{Name: name, UID: "1"}, Entry: &plan.Entry{}}
 				for trigger := range strings.SplitSeq(triggers, ",") {
-					task.Entry.Steps = append(task.Entry.Steps, engine.Step{Outcome: engine.Changed, Trigger: engine.ObjectKey{Name: trigger}})
+					step := engine.Step{Outcome: engine.Changed}
+					if trigger != "" {
+						step.TriggeredBy = &engine.ObjectKey{Name: trigger}
+					}
+					task.Entry.Steps = append(task.Entry.Steps, step)
 				}
 				tasks = append(tasks, task)
 			}

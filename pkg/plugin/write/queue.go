@@ -124,8 +124,8 @@ func (q *Queue) arrange(ready []*Task) {
 	q.triggeredBy = map[engine.ObjectKey][]*Task{}
 	for _, t := range q.tasks {
 		for _, s := range t.Entry.Steps {
-			if s.Outcome == engine.Changed && s.Trigger != (engine.ObjectKey{}) && s.Trigger.Named() != t.Key.Named() {
-				q.triggeredBy[s.Trigger.Named()] = append(q.triggeredBy[s.Trigger.Named()], t)
+			if s.Outcome == engine.Changed && s.TriggeredBy != nil && s.Trigger().Named() != t.Key.Named() {
+				q.triggeredBy[s.Trigger().Named()] = append(q.triggeredBy[s.Trigger().Named()], t)
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func changingRules(c *engine.Change) (all, propagated []engine.RuleRef) {
 			continue
 		}
 		all = append(all, s.Rule)
-		if s.Trigger != (engine.ObjectKey{}) {
+		if s.TriggeredBy != nil {
 			propagated = append(propagated, s.Rule)
 		}
 	}

@@ -102,7 +102,7 @@ func hostileRun(at told) []output.Event {
 			Impacts: []engine.Impact{{Code: engine.ImpactOwned, Text: at("impact"), Brief: at("impact in brief"), Advice: at("advice"), Owner: at("owner"), Source: at("source"), Fields: []fieldpath.Path{path}, Pods: 1}},
 			Asked:   []engine.RuleRef{rule, {Policy: "other"}},
 			Steps: []engine.Step{{
-				Rule: rule, Trigger: trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
+				Rule: rule, TriggeredBy: &trigger, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: o, NotIdempotent: at("not idempotent"), AsCreated: true, Fields: []engine.FieldChange{{Path: path}},
 				Warnings: []engine.Warning{engine.Warning(at("warning"))}, Err: failed("reason"),
 			}},
 		}

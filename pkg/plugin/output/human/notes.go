@@ -196,7 +196,7 @@ func (h *base) noted(c *engine.Change) map[*engine.Step]int {
 		if s.Outcome == engine.Changed || !s.Outcome.Incomplete() && len(s.Warnings) == 0 && !h.Explain {
 			continue
 		}
-		if s.Trigger != (engine.ObjectKey{}) {
+		if s.TriggeredBy != nil {
 			text := fmt.Sprint(s.Rule, s.Outcome, h.reason(s), s.Warnings)
 			if alike := first[text]; alike != nil {
 				out[alike]++
@@ -223,7 +223,7 @@ func (h *base) labels(s *engine.Step) []string {
 	if s.NotIdempotent != "" {
 		out = append(out, "not idempotent: "+s.NotIdempotent)
 	}
-	if s.Trigger != (engine.ObjectKey{}) {
+	if s.TriggeredBy != nil {
 		out = append(out, triggeredBy+wording.Trigger(s))
 	}
 	return out
@@ -369,7 +369,7 @@ func (h *base) outcome(s *engine.Step) string {
 	}
 	if s.Outcome == engine.NotMatched {
 		text = "does not match"
-		if s.Trigger != (engine.ObjectKey{}) {
+		if s.TriggeredBy != nil {
 			text = "does not match as a trigger"
 		}
 	}

@@ -108,7 +108,7 @@ func (d *describer) step(s *engine.Step) {
 	if s.NotIdempotent != "" {
 		add(&f.Notes, "not idempotent: "+escaped(s.NotIdempotent))
 	}
-	if s.Trigger != (engine.ObjectKey{}) {
+	if s.TriggeredBy != nil {
 		add(&f.Notes, "triggered by "+escaped(wording.Trigger(s)))
 	}
 	for _, w := range s.Warnings {

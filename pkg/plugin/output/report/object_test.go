@@ -267,8 +267,8 @@ func (s *step) engine() engine.Step {
 		out.Err = errors.New(s.Reason)
 	}
 	if s.Trigger != "" {
-		out.Trigger = engine.ObjectKey{Name: s.Trigger}
-		out.Trigger.Kind = "Secret"
+		out.TriggeredBy = &engine.ObjectKey{Name: s.Trigger}
+		out.TriggeredBy.Kind = "Secret"
 	}
 	return out
 }

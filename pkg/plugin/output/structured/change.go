@@ -65,7 +65,7 @@ func (m Object) rule(r engine.RuleRef) Object {
 func stepMembers(s *engine.Step) Object {
 	out := Object{}.rule(s.Rule).Add("outcome", string(s.Outcome)).addIf(s.AsCreated, "asCreated",
 		true).With("notIdempotent", s.NotIdempotent).
-		addIf(s.Trigger != engine.ObjectKey{}, "trigger", s.Trigger).addIf(len(s.TriggerChangedBy) > 0,
+		addIf(s.TriggeredBy != nil, "trigger", s.Trigger()).addIf(len(s.TriggerChangedBy) > 0,
 		"triggerChangedBy", s.TriggerChangedBy)
 	if s.Err != nil {
 		out = out.With("reason", strings.ToValidUTF8(s.Err.Error(), "\ufffd"))

@@ -19,7 +19,7 @@ func TestJSONIsThatOfTheLibrary(t *testing.T) {
 	rule := engine.RuleRef{Dialect: "d", Policy: "p", Rule: "r", Via: "v", Origin: "o", Severity: "s"}
 	key := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "K"}, Name: "n"}
 	step := engine.Step{
-		Rule: rule, Trigger: key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Changed, AsCreated: true, NotIdempotent: "i",
+		Rule: rule, TriggeredBy: &key, TriggerChangedBy: []engine.RuleRef{rule}, Outcome: engine.Changed, AsCreated: true, NotIdempotent: "i",
 		Fields: []engine.FieldChange{{Path: fieldpath.MakePathOrDie("a", "b")}}, Warnings: []engine.Warning{"w"}, Err: errors.New("e\xff"),
 	}
 	brief := engine.Step{Rule: engine.RuleRef{Dialect: "d", Policy: "p"}, Outcome: engine.Failed, Err: errors.New("")}
