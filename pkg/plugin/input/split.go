@@ -14,8 +14,8 @@ import (
 
 const byteOrderMark = "\uFEFF"
 
-// maxAhead is the maximum of room for a document, in bytes, before it is read.
-const maxAhead = 64 << 10
+// maxRoom is the maximum of room for documents, in bytes, besides a larger one.
+const maxRoom = 64 << 10
 
 // part is the content of one YAML document, or of consecutive JSON documents.
 type part struct {
@@ -30,7 +30,7 @@ type splitter struct {
 	from    *bufio.Reader
 	limit   int
 	line    int    // lines read so far
-	last    int    // length of the last document, which the next one may have as well
+	room    []byte // for the document that is read
 	pending []byte // a marker followed by content, which belongs to the next document
 	done    bool
 }
@@ -57,9 +57,13 @@ func (s *splitter) next() (part, error) {
 }
 
 // cut reads up to the next marker or the end.
-func (s *splitter) cut() (part, error) {
-	p := part{line: s.line + 1, text: make([]byte, 0, min(s.last, maxAhead))}
-	defer func() { s.last = len(p.text) }()
+func (s *splitter) cut() (p part, err error) {
+	p = part{line: s.line + 1, text: s.room[:0]}
+	defer func() {
+		if s.room = nil; cap(p.text) <= maxRoom {
+			s.room, p.text = p.text, bytes.Clone(p.text)
+		}
+	}()
 	if s.pending != nil {
 		p.text, p.line, s.pending = append(p.text, s.pending...), s.line, nil
 	}
