@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
-	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/output/structured"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/plugin/wording"
 )
 
@@ -82,12 +81,26 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 
 var hashSeed = maphash.MakeSeed() //nolint:gochecknoglobals // it does not change
 
+type member struct {
+	name  string
+	value uint64
+}
+
 // hashOf returns the hash of a JSON value.
 func hashOf(value any) uint64 {
-	switch value.(type) {
-	case map[string]any, []any:
-		text, _ := structured.MarshalLine(value) // the diff would report an error as well
-		return maphash.String(hashSeed, text)
+	switch v := value.(type) {
+	case map[string]any:
+		sum := uint64(1)
+		for name, below := range v { // in any order
+			sum += maphash.Comparable(hashSeed, member{name, hashOf(below)})
+		}
+		return sum
+	case []any:
+		sum := uint64(0)
+		for _, item := range v {
+			sum = maphash.Comparable(hashSeed, [...]uint64{sum, hashOf(item)})
+		}
+		return sum
 	}
 	return maphash.Comparable(hashSeed, value)
 }
