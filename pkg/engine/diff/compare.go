@@ -3,6 +3,7 @@ package diff
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -15,11 +16,18 @@ import (
 // null and the empty list as absent where the type says so. Neither object is modified; the result refers to
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
-	var c comparison
+	c := comparisons.Get().(*comparison)
 	var path [12]fieldpath.PathElement
 	c.maps(path[:0], before, after, t)
-	return c.fields
+	fields := append([]engine.FieldChange(nil), c.fields...) // without room for more
+	clear(c.fields)
+	c.fields = c.fields[:0]
+	comparisons.Put(c)
+	return fields
 }
+
+//nolint:gochecknoglobals // what is in it is unused
+var comparisons = sync.Pool{New: func() any { return &comparison{} }}
 
 // Equal reports whether Compare finds no difference between two values.
 func Equal(a, b any, t Type) bool {
