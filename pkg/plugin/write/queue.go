@@ -37,6 +37,9 @@ const maxHeld = 32 << 20
 // again. It is not safe for concurrent use.
 func (q *Queue) Keep(t *Task, c *engine.Change) {
 	q.hold(t, c.Target.Object)
+	if n := len(q.tasks); n > 0 {
+		*t.Entry = t.Entry.Sharing(q.tasks[n-1].Entry)
+	}
 	q.tasks = append(q.tasks, t)
 }
 

@@ -85,7 +85,7 @@ func (t *Task) want(ctx context.Context, live *unstructured.Unstructured, endpoi
 		return nil, drift
 	}
 	if endpoint == "" && now.Changed() {
-		entry := plan.NewEntry(now) // with the values that files omit
+		entry := plan.NewEntry(now).Sharing(t.Entry) // with the values that files omit
 		t.Entry = &entry
 		t.Rules, t.Propagated = changingRules(now)
 	}
@@ -141,13 +141,15 @@ var errChanged = errors.New("the object has changed")
 // already failed when the change was shown.
 func (t *Task) evaluate(r Evaluation, c *engine.Change, incomplete bool) {
 	version, scoped := c.Target.Key.Version, c.Scoped
-	target := engine.Target{Namespace: c.Target.Namespace, Mapping: c.Target.Mapping, Request: c.Target.Request}
+	namespace, mapping, asked := c.Target.Namespace, c.Target.Mapping, c.Target.Request
+	var old *unstructured.Unstructured
 	if c.Target.OldObject != c.Target.Object {
-		target.OldObject = c.Target.OldObject // of the request
+		old = c.Target.OldObject // of the request
 	}
 	t.Change = func(ctx context.Context, live *unstructured.Unstructured) (*engine.Change, error) {
-		target := target
-		target.Key, target.Object = t.Key, live
+		target := engine.Target{
+			Key: t.Key, Object: live, OldObject: old, Namespace: namespace, Mapping: mapping, Request: asked,
+		}
 		target.Key.Version, target.Key.UID = version, cmp.Or(t.Key.UID, live.GetUID())
 		if target.Request.Operation != engine.OperationCreate {
 			target.OldObject = cmp.Or(target.OldObject, live)

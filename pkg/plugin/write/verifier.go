@@ -62,7 +62,7 @@ func (v *Verifier) Verify(ctx context.Context, t *Task,
 		out.Instead = impact.Workload(out.Before)
 	}
 	if !v.IsDryRun() { // a run over ten thousand objects cannot keep them
-		out.Before, out.After = nil, nil
+		out.Before, out.After, out.Changed, out.Removed = nil, nil, nil, nil
 		if out.status != nil {
 			out.status.Before, out.status.After = nil, nil
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -128,6 +129,18 @@ func NewEntry(c *engine.Change) Entry {
 	if c.Shown != nil {
 		shown := NewEntry(c.Shown)
 		e.shown = &shown
+	}
+	return e
+}
+
+// Sharing returns the entry with equal parts from another one: a run keeps many, most of them alike.
+func (e Entry) Sharing(other *Entry) Entry {
+	e.Partial = e.Partial.Sharing(other.Partial)
+	if reflect.DeepEqual(e.Fields, other.Fields) {
+		e.Fields = other.Fields
+	}
+	if reflect.DeepEqual(e.Steps, other.Steps) {
+		e.Steps = other.Steps
 	}
 	return e
 }

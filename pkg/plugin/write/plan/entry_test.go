@@ -67,6 +67,26 @@ func TestDriftOfTheSameObjectIsNil(t *testing.T) {
 	}
 }
 
+// An entry stays the same, whichever other one it shares parts with.
+func TestSharing(t *testing.T) {
+	var last plan.Entry
+	for seed := range uint64(500) {
+		m := randomobject.New(seed)
+		before := &unstructured.Unstructured{Object: m.Object()}
+		c := change(before, &unstructured.Unstructured{Object: m.Change(before.Object)})
+		e := plan.NewEntry(&c)
+		shared := e.Sharing(&last)
+		if d := cmp.Diff(e.Change(), shared.Change()); d != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, d)
+		}
+		c = change(before, c.After)
+		if same := plan.NewEntry(&c).Sharing(&e); len(e.Fields) > 0 && &same.Fields[0] != &e.Fields[0] {
+			t.Errorf("seed %d: equal fields are not shared", seed)
+		}
+		last = e
+	}
+}
+
 // A value that is set after the plan was made is another value, even if it
 // is that of a Secret that was read in the meantime.
 func TestDriftOfAValueThatBecameSecret(t *testing.T) {
