@@ -27,7 +27,7 @@ func (r *Request) applyConfiguration(types managedfields.TypeConverter) (map[str
 	a := applier{Request: r, types: types}
 	for _, step := range []func() Reason{
 		a.typeObjects, a.compare, a.checkNulls, a.checkRemovals,
-		a.checkOwnVersion, a.checkForeignElements, a.extract, a.simulate,
+		a.readManagers, a.checkForeignElements, a.extract, a.simulate,
 	} {
 		if why := step(); !why.None() {
 			return nil, why
@@ -43,7 +43,8 @@ type applier struct {
 	live, want *typed.TypedValue
 	// own has the fields of the manager's own Apply entry: an apply configuration without one would remove
 	// it.
-	own *fieldpath.Set
+	own      *fieldpath.Set
+	managers fieldpath.ManagedFields
 	// whole has the elements of an owned list that was atomic and is granular now.
 	whole *fieldpath.Set
 	body  *unstructured.Unstructured
@@ -121,25 +122,30 @@ func (a *applier) checkRemovals() Reason {
 	return Reason{}
 }
 
-// checkOwnVersion: paths of another API version do not resolve here, so their fields would be missing in the
-// apply configuration.
-func (a *applier) checkOwnVersion() Reason {
-	a.own = fieldpath.NewSet()
-	for _, e := range a.Live.GetManagedFields() {
-		if !a.isOwnApply(e) {
-			continue
-		}
-		if e.APIVersion != a.Live.GetAPIVersion() {
+// readManagers reads the ownership in the server's form. Paths of another API version do not resolve here, so
+// their fields would be missing in the apply configuration.
+func (a *applier) readManagers() Reason {
+	a.own, a.managers = fieldpath.NewSet(), fieldpath.ManagedFields{}
+	for i, e := range a.Live.GetManagedFields() {
+		name, own := entryName(i, e), a.isOwnApply(e)
+		if own && e.APIVersion != a.Live.GetAPIVersion() {
 			return Reason{Kind: OtherVersion, Detail: e.APIVersion}
 		}
-		own, err := FieldsOf(e)
+		set, err := FieldsOf(e)
 		if err != nil {
 			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
 		}
-		a.own = own
+		if own {
+			name, a.own = a.manager, set
+		}
+		version := fieldpath.APIVersion(e.APIVersion)
+		a.managers[name] = fieldpath.NewVersionedSet(set, version, e.Operation == "Apply")
 	}
 	return Reason{}
 }
+
+// entryName contains the index of an entry, since a manager may have several.
+func entryName(i int, e metav1.ManagedFieldsEntry) string { return fmt.Sprintf("%d/%s", i, e.Manager) }
 
 func (a *applier) isOwnApply(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == a.manager && e.Operation == metav1.ManagedFieldsOperationApply &&
@@ -150,15 +156,9 @@ func (a *applier) isOwnApply(e metav1.ManagedFieldsEntry) bool {
 // leads through, and so becomes a co-owner of the element as a whole. The
 // manager that applied it could then no longer remove it.
 func (a *applier) checkForeignElements() Reason {
-	for _, e := range a.Live.GetManagedFields() {
-		if e.Operation != metav1.ManagedFieldsOperationApply || e.Manager == a.manager {
-			continue
-		}
-		theirs, err := FieldsOf(e)
-		if err != nil {
-			return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
-		}
-		if holdsElementOn(theirs, a.Changed.Leaves()) {
+	for i, e := range a.Live.GetManagedFields() {
+		if e.Operation == metav1.ManagedFieldsOperationApply && e.Manager != a.manager &&
+			holdsElementOn(a.managers[entryName(i, e)].Set(), a.Changed.Leaves()) {
 			return Reason{Kind: ForeignElement, Detail: e.Manager}
 		}
 	}
@@ -312,12 +312,8 @@ func (a *applier) addressed() map[string]any {
 // entry may grow by nothing but changed fields, list keys and former lists.
 func (a *applier) simulate() Reason {
 	version := fieldpath.APIVersion(a.Live.GetAPIVersion())
-	managers, err := a.managers()
-	if err != nil {
-		return Reason{Kind: Simulation, Detail: "managedFields cannot be read"}
-	}
 	updater := (&merge.UpdaterBuilder{Converter: oneVersion(version)}).BuildUpdater()
-	result, owners, err := updater.Apply(a.live, a.typed, version, managers, a.manager, true)
+	result, owners, err := updater.Apply(a.live, a.typed, version, a.managers, a.manager, true)
 	if err != nil {
 		return Reason{Kind: Simulation, Detail: "it cannot be merged"}
 	}
@@ -333,24 +329,6 @@ func (a *applier) simulate() Reason {
 		return Reason{Kind: Simulation, Detail: few(names)}
 	}
 	return a.checkGain(owners[a.manager])
-}
-
-// managers returns the ownership in the server's form. The names of other entries contain their index, since
-// a manager may have several.
-func (a *applier) managers() (fieldpath.ManagedFields, error) {
-	managers := fieldpath.ManagedFields{}
-	for i, e := range a.Live.GetManagedFields() {
-		name := fmt.Sprintf("%d/%s", i, e.Manager)
-		if a.isOwnApply(e) {
-			name = a.manager
-		}
-		set, err := FieldsOf(e)
-		if err != nil {
-			return nil, err
-		}
-		managers[name] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(e.APIVersion), e.Operation == "Apply")
-	}
-	return managers, nil
 }
 
 func (a *applier) checkGain(now fieldpath.VersionedSet) Reason {
