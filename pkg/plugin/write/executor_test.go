@@ -442,7 +442,7 @@ func TestExecutorTakesAWithheldWriteForStored(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "j.jsonl")
 			x := newTrial(s)
 			w, err := newJournal(file)
-			if err = errors.Join(err, w.Plan(*task.Entry), w.Begin(), w.Attempt(*task.Pending)); err != nil {
+			if err = errors.Join(err, w.Plan(task.Entry), w.Begin(), w.Attempt(*task.Pending)); err != nil {
 				t.Fatal(err)
 			}
 			x.Prompt.Confirmed = true

@@ -53,7 +53,7 @@ func (x *Executor) openJournal(ready []*Task) error {
 	case x.Writer.Journal != nil:
 		for _, q := range ready {
 			q.verified.setJournalIndex(q.JournalIndex)
-			x.Writer.Journal.Evaluated(q.JournalIndex, *q.Entry)
+			x.Writer.Journal.Evaluated(q.JournalIndex, q.Entry)
 		}
 		return nil
 	case x.Journal == nil:
@@ -71,18 +71,14 @@ func (x *Executor) openJournal(ready []*Task) error {
 	for i, q := range ready {
 		q.JournalIndex = from + i
 		q.verified.setJournalIndex(q.JournalIndex)
-		entry, v := *q.Entry, q.verified
-		entry.Method = v.Method
-		if !v.Reason.None() {
-			entry.MethodReason = v.Reason.String()
-		}
-		if err := j.Plan(entry); err != nil {
+		q.Entry.Method, q.Entry.MethodReason = q.verified.Method, q.verified.Reason.String()
+		if err := j.Plan(q.Entry); err != nil {
 			return err
 		}
 	}
 	for _, t := range unmade {
 		t.unmade.Entry = j.Len()
-		if err := j.Plan(*t.Entry); err != nil {
+		if err := j.Plan(t.Entry); err != nil {
 			return err
 		}
 	}

@@ -204,7 +204,7 @@ func (r *appendingRun) interrupted(x *Executor, entries []plan.Entry) *RecordedR
 	file := filepath.Join(r.t.TempDir(), "interrupted.jsonl")
 	w, err := newJournal(file)
 	for _, e := range entries {
-		err = errors.Join(err, w.Plan(e))
+		err = errors.Join(err, w.Plan(&e))
 	}
 	err = errors.Join(err, w.Begin(), w.Close())
 	j, again, failed := journal.Resume(file)
@@ -438,7 +438,7 @@ func interrupted(t *testing.T) *journal.Journal {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"done", "failed", "not-begun", "in-doubt", "status-left", "status-in-doubt"} {
-		err = errors.Join(err, w.Plan(planned(name)))
+		err = errors.Join(err, w.Plan(new(planned(name))))
 	}
 	err = errors.Join(err, w.Begin(),
 		w.Attempt(journal.Attempt{Entry: 0}), w.Result(journal.Result{Entry: 0, Outcome: "applied", Written: true}),

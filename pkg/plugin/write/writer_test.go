@@ -485,7 +485,7 @@ func TestWriterJournalsEveryWriteBeforeAndAfter(t *testing.T) {
 	w, entry := writerTo(s), tasks("c")[0].Entry
 	var err error
 	w.Journal, err = newJournal(file)
-	if err := errors.Join(err, w.Journal.Plan(*entry), w.Journal.Begin()); err != nil {
+	if err := errors.Join(err, w.Journal.Plan(entry), w.Journal.Begin()); err != nil {
 		t.Fatal(err)
 	}
 	checkOutcome(t, mustApply(t, w, setA("2")), Applied)

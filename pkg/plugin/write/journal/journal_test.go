@@ -60,7 +60,7 @@ func written(t testing.TB) (path string, text []byte) {
 	w, err := journal.Create(path, header(t))
 	check(t, err)
 	for _, name := range []string{"done", "failed", "doubt", "planned", "partial", "retried"} {
-		check(t, w.Plan(entry(name)))
+		check(t, w.Plan(new(entry(name))))
 	}
 	check(t, w.Begin())
 	attempt := func(i int, subresource string) {
@@ -242,7 +242,7 @@ func TestWriterWithholdsSecrets(t *testing.T) {
 		e := entry("c")
 		e.Partial = valueSet("a", "hunter22")
 		e.Fields[0].Secret = true
-		check(t, w.Plan(e))
+		check(t, w.Plan(&e))
 		check(t, w.Begin())
 		check(t, w.Attempt(journal.Attempt{Partial: valueSet("a", "x hunter22")}))
 		check(t, w.Close())
@@ -321,7 +321,7 @@ func ran(t *testing.T, directory string, h journal.Header, results ...journal.Re
 	check(t, err)
 	for _, name := range []string{"first", "second"} {
 		object := engine.ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Version: "v1", Namespace: "shop", Name: name}
-		check(t, w.Plan(plan.Entry{Object: object, Method: "apply"}))
+		check(t, w.Plan(&plan.Entry{Object: object, Method: "apply"}))
 	}
 	check(t, w.Begin())
 	for _, r := range results {
@@ -454,8 +454,8 @@ func TestWritten(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j.jsonl")
 			w, err := journal.Create(path, header(t))
 			check(t, err)
-			check(t, w.Plan(entry("other")))
-			check(t, w.Plan(entry("c")))
+			check(t, w.Plan(new(entry("other"))))
+			check(t, w.Plan(new(entry("c"))))
 			check(t, w.Begin())
 			for _, r := range tt.records {
 				switch r := r.(type) {
@@ -512,7 +512,7 @@ func TestUIDOfAWrittenObject(t *testing.T) {
 			check(t, err)
 			e := entry("c")
 			e.Object.UID = tt.planned
-			check(t, w.Plan(e))
+			check(t, w.Plan(&e))
 			check(t, w.Begin())
 			for _, uid := range tt.results {
 				check(t, w.Result(journal.Result{Written: true, UID: uid}))
@@ -537,7 +537,7 @@ func TestJournalOfAWatch(t *testing.T) {
 		{"a": {Written: true, ResourceVersion: "3"}, "b": {Written: true, ResourceVersion: "4"}},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(made)) {
-			check(t, w.Plan(entry(name)))
+			check(t, w.Plan(new(entry(name))))
 		}
 		check(t, w.Begin())
 		for i, name := range slices.Sorted(maps.Keys(made)) {

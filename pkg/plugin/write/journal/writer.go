@@ -157,22 +157,22 @@ func (w *Writer) Path() string { return w.path }
 // Name returns the name of the run for users: its ID, or the path of a file outside Directory.
 func (w *Writer) Name() string { return nameOf(w.path) }
 
-// Plan records a planned entry. It is durable after Begin.
-func (w *Writer) Plan(e plan.Entry) error {
-	planned := e
-	w.entries = append(w.entries, &planned)
+// Plan records a planned entry, which may not be modified any more. It is durable after Begin.
+func (w *Writer) Plan(e *plan.Entry) error {
+	w.entries = append(w.entries, e)
+	recorded := *e
 	if w.secrets {
-		e.Partial = w.covered(e.Partial, len(w.entries)-1)
+		recorded.Partial = w.covered(e.Partial, len(w.entries)-1)
 	} else {
-		e = e.Masked()
+		recorded = e.Masked()
 	}
-	return w.append(record{Planned: &e})
+	return w.append(record{Planned: &recorded})
 }
 
 // Evaluated sets an entry of a resumed journal as evaluated again: with the values of Secrets, and those
 // derived from them, that the journal lacks.
-func (w *Writer) Evaluated(entry int, e plan.Entry) {
-	w.entries[entry] = &e
+func (w *Writer) Evaluated(entry int, e *plan.Entry) {
+	w.entries[entry] = e
 }
 
 // Begin ends the planned entries.

@@ -60,7 +60,7 @@ func TestWriterGathersAttempts(t *testing.T) {
 		f := &slowFile{}
 		w := newWriter("j", f)
 		for range 5 {
-			if err := w.Plan(plan.Entry{}); err != nil {
+			if err := w.Plan(&plan.Entry{}); err != nil {
 				t.Fatal(err)
 			}
 		}
