@@ -3,18 +3,19 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -143,8 +144,8 @@ func (c *Client) listRequest(r *resource, q query, l *listing) *rest.Request {
 
 // rawList is one page of a listing.
 type rawList struct {
-	items [][]byte // JSON objects, which take eight times the memory once they are decoded
-	kind  string   // of the list
+	items []json.RawMessage // objects, which take eight times the memory once they are decoded
+	kind  string            // of the list
 	// next is the token of the next page; empty on the last one.
 	next string
 	// resourceVersion of the listed state.
@@ -156,22 +157,25 @@ type rawList struct {
 
 // readList reads a page of a resource.
 func readList(body []byte, r *resource) (rawList, error) {
-	rest, items := cutItems(body)
-	var list unstructured.UnstructuredList
-	err := json.Unmarshal(rest, &list.Object)
-	none, isList := list.Object["items"]
-	if _, is := none.([]any); err == nil && !is && (!isList || none != nil) {
+	var list struct {
+		metav1.TypeMeta
+		metav1.ListMeta `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	list.Items = []json.RawMessage{nil} // which no JSON makes
+	err := utiljson.Unmarshal(body, &list)
+	if err == nil && len(list.Items) == 1 && list.Items[0] == nil {
 		err = errors.New("it has no items") // otherwise it would count as an empty list
 	}
 	if err != nil {
 		return rawList{}, fmt.Errorf("%s: the answer is no list: %w", r.mapping.Resource.GroupResource(), err)
 	}
 	out := rawList{
-		next: list.GetContinue(), resourceVersion: list.GetResourceVersion(), remaining: -1,
-		bytes: len(body), items: items, kind: list.GetKind(),
+		next: list.Continue, resourceVersion: list.ResourceVersion, remaining: -1,
+		bytes: len(body), items: list.Items, kind: list.Kind,
 	}
-	if remaining := list.GetRemainingItemCount(); remaining != nil {
-		out.remaining = *remaining
+	if list.RemainingItemCount != nil {
+		out.remaining = *list.RemainingItemCount
 	}
 	if out.next == "" {
 		out.remaining = 0
@@ -191,7 +195,7 @@ func (r *resource) objects(pages iter.Seq2[rawList, error], begin func(rawList),
 			begin(page)
 			for _, item := range page.items {
 				u := &unstructured.Unstructured{}
-				if err = json.Unmarshal(item, &u.Object); err == nil {
+				if err = utiljson.Unmarshal(item, &u.Object); err == nil {
 					u, err = r.typed(u, page.kind)
 				}
 				if !yield(u, err) || err != nil {
@@ -200,39 +204,6 @@ func (r *resource) objects(pages iter.Seq2[rawList, error], begin func(rawList),
 			}
 		}
 	}
-}
-
-// itemsOf matches a list up to its first object; no field before the items has any.
-var itemsOf = regexp.MustCompile(`"items"\s*:\s*\[\s*\{`)
-
-// cutItems cuts the objects out of the JSON of a list. If it is invalid, so is one of the parts.
-func cutItems(list []byte) (rest []byte, items [][]byte) {
-	at := itemsOf.FindIndex(list)
-	if at == nil {
-		return list, nil
-	}
-	depth, begin := 0, at[1]-1
-	for i, start := begin, begin; i < len(list); i++ {
-		switch list[i] {
-		case '"':
-			for i++; i < len(list) && list[i] != '"'; i++ {
-				if list[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-		case ',':
-			if depth == 0 {
-				items, start = append(items, list[start:i]), i+1
-			}
-		case '}', ']':
-			if depth--; depth < 0 {
-				return append(list[:begin:begin], list[i:]...), append(items, list[start:i])
-			}
-		}
-	}
-	return list, nil
 }
 
 // typed gives an object of a list the type of the resource, unless it has one. An object of another kind is
