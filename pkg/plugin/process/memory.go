@@ -10,7 +10,7 @@ import (
 
 // The values of GOGC: a higher one takes less time, and more memory than a run may have.
 const (
-	garbage        = 200
+	garbage        = 300
 	garbageOfFiles = 100 // besides the headroom
 	garbageOfWrite = 125 // besides the changes, which are held until they are written
 )
