@@ -365,6 +365,22 @@ func (m *Memo) ask(ctx context.Context, key any, get func(context.Context) (any,
 	return out
 }
 
+// Cached returns a pure function that keeps its last results for short strings, which many objects share. The
+// results must not be modified.
+func Cached[V any](get func(string) (V, error)) func(string) (V, error) {
+	known := lru.New(256)
+	return func(key string) (V, error) {
+		if v, ok := known.Get(key); ok {
+			return v.(V), nil // nothing else is kept
+		}
+		v, err := get(key)
+		if err == nil && len(key) <= 4<<10 {
+			known.Add(key, v)
+		}
+		return v, err
+	}
+}
+
 // Fetcher reaches web services beyond the API server; it exists only when a flag
 // allows it. It never sends the user's cluster credentials.
 type Fetcher interface {

@@ -145,6 +145,8 @@ func compileOldPatches(patch any) (compiledPatch, error) {
 const decodedSize = 8
 
 // compileJSONPatch reads a patch that is a string, or the list from a patch that is a single variable.
+var parsedPatch = engine.Cached(patching.ParseJSONPatch) //nolint:gochecknoglobals // immutable
+
 func compileJSONPatch(patch any) (compiledPatch, error) {
 	switch p := patch.(type) {
 	case []any:
@@ -153,7 +155,7 @@ func compileJSONPatch(patch any) (compiledPatch, error) {
 		if err := limit.Size(len(p) * decodedSize); err != nil {
 			return nil, err
 		}
-		return applying(patching.ParseJSONPatch(p))
+		return applying(parsedPatch(p))
 	}
 	return nil, fmt.Errorf("must be a string, not %s", policydecode.TypeName(patch))
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	gojmespath "github.com/kyverno/go-jmespath"
-	"k8s.io/utils/lru"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
@@ -48,19 +47,10 @@ func Compile(expr string) (*Expression, error) {
 	return out, nil
 }
 
-var rendered = lru.New(256) //nolint:gochecknoglobals // of pure results
+var rendered = engine.Cached(Compile) //nolint:gochecknoglobals // immutable
 
-// CompileRendered is Compile with a cache, for rendered templates, which many objects share.
-func CompileRendered(expr string) (*Expression, error) {
-	if known, ok := rendered.Get(expr); ok {
-		return known.(*Expression), nil
-	}
-	e, err := Compile(expr)
-	if err == nil {
-		rendered.Add(expr, e)
-	}
-	return e, err
-}
+// CompileRendered is Compile with a cache, for rendered templates.
+func CompileRendered(expr string) (*Expression, error) { return rendered(expr) }
 
 // Parse returns the syntax tree of an expression. The error is a *SyntaxError; function names are not
 // checked.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/lru"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
 )
@@ -16,19 +15,7 @@ import (
 // maxImage bounds a reference in bytes; the limits of name, tag and digest add up to less.
 const maxImage = 4096
 
-var parsed = lru.New(256) //nolint:gochecknoglobals // of pure results
-
-// knownImage is parseImage with a cache, for images that many objects share. The result must not be modified.
-func knownImage(image string) (map[string]any, error) {
-	if known, ok := parsed.Get(image); ok {
-		return known.(map[string]any), nil
-	}
-	parts, err := parseImage(image)
-	if err == nil {
-		parsed.Add(image, parts)
-	}
-	return parts, err
-}
+var knownImage = engine.Cached(parseImage) //nolint:gochecknoglobals // immutable
 
 // parseImage splits a reference like Kyverno's image utilities: the first part is a registry if it has a dot,
 // a colon or a capital letter or is localhost; all others get docker.io (without "library/"). The tag is

@@ -34,7 +34,7 @@ func (p *StrategicMerge) Apply(c *limit.Clock, live map[string]any, l *Lists,
 func (m *merger) apply(p *StrategicMerge, live map[string]any,
 	l *Lists,
 ) (object map[string]any, removed bool, err error) {
-	root := l.root()
+	root := &place{lists: l}
 	failed := m.check(&p.root, live, root)
 	if err := m.clock.Steps(0); err != nil {
 		return nil, false, err

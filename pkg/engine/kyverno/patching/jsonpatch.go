@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-openapi/jsonpointer"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine"
@@ -60,20 +59,9 @@ func (e *OperationError) Unwrap() error { return e.Err }
 // parserPrefix matches a parser's prefix, whose line numbers are not the policy's.
 var parserPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(line \d+: )?`)
 
-// parsed are patches that many objects share, as rendered from a template.
-//
-//nolint:gochecknoglobals // of pure results
-var parsed = lru.New(256)
-
-// maxParsed is the maximum bytes of such a one.
-const maxParsed = 4 << 10
-
 // ParseJSONPatch parses a list of operations in YAML or JSON. The error is an *OperationError if it is about
 // one operation.
 func ParseJSONPatch(text string) (JSONPatch, error) {
-	if known, ok := parsed.Get(text); ok {
-		return known.(JSONPatch), nil
-	}
 	var decoded any
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
@@ -93,11 +81,7 @@ func ParseJSONPatch(text string) (JSONPatch, error) {
 	default:
 		return JSONPatch{}, fmt.Errorf("a JSON patch must be a list of operations, but it is the value %v", d)
 	}
-	p, err := DecodeJSONPatch(list)
-	if err == nil && len(text) <= maxParsed {
-		parsed.Add(text, p)
-	}
-	return p, err
+	return DecodeJSONPatch(list)
 }
 
 // DecodeJSONPatch reads a decoded list of operations. The error is an *OperationError.

@@ -3,6 +3,7 @@ package patching
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,33 +16,24 @@ import (
 // Lists says how the lists of a kind merge. It serves all objects of the kind and is safe for concurrent use.
 type Lists struct {
 	engine.Schema
-	types func() diff.Type
+	// Type returns the server's type of the kind.
+	Type  func() diff.Type
+	rules func(path string) (*listRule, error)
 }
 
 // NewLists returns the merge rules of a kind's schema. With the zero schema, lists are replaced.
 func NewLists(s engine.Schema, of apischema.GroupVersionKind) *Lists {
-	return &Lists{Schema: s, types: sync.OnceValue(func() diff.Type { return diff.NewType(s.Types, of) })}
+	l := &Lists{Schema: s, Type: sync.OnceValue(func() diff.Type { return diff.NewType(s.Types, of) })}
+	l.rules = engine.Cached(l.rule)
+	return l
 }
-
-// Type returns the server's type of the kind.
-func (l *Lists) Type() diff.Type { return l.types() }
 
 // Keys returns the merge keys of the list at a path, with "[]" for elements on the way, and whether it
 // merges; else it is replaced.
 func (l *Lists) Keys(path ...string) (keys []string, merges bool) {
-	at := l.root()
-	for _, name := range path {
-		if name == "[]" {
-			at = at.element(0)
-		} else {
-			at = at.field(name)
-		}
-	}
-	rule := at.listRule()
+	rule, _ := l.rules(strings.ReplaceAll(strings.Join(path, separator), "[]", ""))
 	return rule.keys, rule.merge
 }
-
-func (l *Lists) root() *place { return &place{lists: l} }
 
 type place struct {
 	parent *place
@@ -93,19 +85,30 @@ type listRule struct {
 // listRule uses the patch strategy, as Kyverno does, and else the schema's list type, which Kyverno ignores.
 func (p *place) listRule() listRule {
 	if p.rule == nil {
-		p.rule = p.lookListRule()
+		p.rule, _ = p.lists.rules(strings.Join(p.path(), separator))
 	}
 	return *p.rule
 }
 
-func (p *place) lookListRule() *listRule {
+// separator is between the keys of a path.
+const separator = "\x00"
+
+func (l *Lists) rule(joined string) (*listRule, error) {
+	path, typ := strings.Split(joined, separator), l.Type()
+	for _, key := range path {
+		if key == "" {
+			typ = typ.Element()
+		} else {
+			typ = typ.Field(key)
+		}
+	}
 	var keys []string // from the schema's list type
-	if atom, _ := p.typ().Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
+	if atom, _ := typ.Atom(); atom.List != nil && atom.List.ElementRelationship == schema.Associative {
 		keys = atom.List.Keys
 	}
 	rule := &listRule{known: len(keys) > 0}
-	if p.lists.Fields != nil && p.key != "" {
-		if strategies, key, known := p.lists.Fields.ListPatch(p.path()); known {
+	if l.Fields != nil && path[len(path)-1] != "" {
+		if strategies, key, known := l.Fields.ListPatch(path); known {
 			rule.known = true
 			rule.merge = slices.Contains(strategies, "merge")
 			if rule.merge && key != "" {
@@ -113,14 +116,14 @@ func (p *place) lookListRule() *listRule {
 				if slices.Contains(keys, key) {
 					rule.keys = keys
 				}
-				return rule
+				return rule, nil
 			}
 		}
 	}
 	if len(keys) > 0 {
 		rule.merge, rule.keys, rule.byType = true, keys, true
 	}
-	return rule
+	return rule, nil
 }
 
 // path returns the keys of the place; they are empty for list elements.
@@ -129,15 +132,4 @@ func (p *place) path() []string {
 		return nil
 	}
 	return append(p.parent.path(), p.key)
-}
-
-// typ returns the server's type at this place.
-func (p *place) typ() diff.Type {
-	switch {
-	case p.parent == nil:
-		return p.lists.types()
-	case p.key == "":
-		return p.parent.typ().Element()
-	}
-	return p.parent.typ().Field(p.key)
 }
