@@ -38,11 +38,11 @@ const (
 
 // Random draws a series of strings, for one evaluation of policies: equal seeds and
 // equal patterns give equal series. It is not for concurrent use.
-type Random struct{ numbers *rand.Rand }
+type Random struct{ numbers rand.PCG }
 
 // NewRandom returns the source of the series that belongs to a seed.
 func NewRandom(seed uint64) *Random {
-	return &Random{rand.New(rand.NewPCG(seed, seed))} // reproducible on purpose
+	return &Random{*rand.NewPCG(seed, seed)} // reproducible on purpose
 }
 
 // errNothing is the error for a pattern such as [^\x00-\x{10FFFF}], and for one that matches only NUL or half
@@ -60,7 +60,7 @@ func (s *Random) Text(pattern string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pattern %#.200q: it is no POSIX regular expression: %w", pattern, err)
 	}
-	d := drawing{numbers: s.numbers}
+	d := drawing{numbers: rand.New(&s.numbers)}
 	if err := d.draw(parsed); errors.Is(err, errNothing) {
 		return "", fmt.Errorf("pattern %#.200q: %w", pattern, err)
 	} else if err != nil {

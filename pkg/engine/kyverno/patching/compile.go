@@ -245,7 +245,7 @@ func kindOf(v any) kind {
 
 // asText returns a scalar as a string, and other values unchanged.
 func asText(v any) any {
-	if s, ok := pattern.Text(v); ok {
+	if s, ok := pattern.Text(v); ok && v != any(s) {
 		return s
 	}
 	return v

@@ -55,6 +55,9 @@ func holdsText(pattern string, value any) bool {
 	if value == any(pattern) {
 		return true
 	}
+	if !strings.ContainsAny(pattern, "|&<>!-") {
+		return Term{Text: strings.TrimSpace(pattern)}.holds(value) // most patterns
+	}
 	fails := func(terms []Term) bool {
 		return !slices.ContainsFunc(terms, func(t Term) bool { return t.holds(value) })
 	}
@@ -115,10 +118,11 @@ var orders = map[string][]int{"": {0}, "!": {-1, 1}, ">": {1}, ">=": {0, 1}, "<"
 // "5.0" as a string although the amounts are equal.
 func (t Term) holds(value any) bool {
 	if amount, ok := numberText(value); ok {
-		want, err := time.ParseDuration(t.Text)
-		got, other := time.ParseDuration(amount)
-		if err == nil && other == nil && slices.Contains(orders[t.Operator], cmp.Compare(got, want)) {
-			return true
+		if want, err := time.ParseDuration(t.Text); err == nil {
+			got, err := time.ParseDuration(amount)
+			if err == nil && slices.Contains(orders[t.Operator], cmp.Compare(got, want)) {
+				return true
+			}
 		}
 		if want, err := jmespath.ParseQuantity(t.Text); err == nil {
 			got, err := jmespath.ParseQuantity(amount)

@@ -49,14 +49,15 @@ type outcome struct {
 
 // NewScope returns an empty scope.
 func NewScope(in *jmespath.Interpreter) *Scope {
-	s := &Scope{tree: &tree{interpreter: in, secrets: map[string]jmespath.Reading{}}, before: math.MaxInt}
-	return s.Child()
+	shared := &tree{interpreter: in, secrets: map[string]jmespath.Reading{}}
+	return &Scope{tree: shared, before: math.MaxInt, keepers: []*keeper{{}}}
 }
 
 // Child returns a scope that sees everything in this one now. Its own values, entries and loaded data stay
 // its own.
 func (s *Scope) Child() *Scope {
-	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append([]*keeper{{}}, s.keepers...)}
+	keepers := append(make([]*keeper, 0, 1+len(s.keepers)), &keeper{})
+	return &Scope{tree: s.tree, head: s.head, before: s.before, keepers: append(keepers, s.keepers...)}
 }
 
 // Set gives a name a value, hiding any earlier value or entry of that name. The value is shared, never
