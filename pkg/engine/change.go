@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -131,12 +132,7 @@ type FieldChange struct {
 }
 
 // Rule is the Writer of the field; zero without one.
-func (f *FieldChange) Rule() RuleRef {
-	if f.Writer == nil {
-		return RuleRef{}
-	}
-	return *f.Writer
-}
+func (f *FieldChange) Rule() RuleRef { return ptr.Deref(f.Writer, RuleRef{}) }
 
 // AppliedPatches is the annotation that records, on targets of Kyverno's rules, the changes of each rule.
 const AppliedPatches = "policies.kyverno.io/last-applied-patches"

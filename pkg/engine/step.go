@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/selector"
 )
@@ -96,17 +97,12 @@ type Step struct {
 }
 
 // Trigger is the object of TriggeredBy; zero without one.
-func (s *Step) Trigger() ObjectKey {
-	if s.TriggeredBy == nil {
-		return ObjectKey{}
-	}
-	return *s.TriggeredBy
-}
+func (s *Step) Trigger() ObjectKey { return ptr.Deref(s.TriggeredBy, ObjectKey{}) }
 
 // Ignored reports whether the rule ignored the object, which is an IgnoredError.
 func (s *Step) Ignored() bool {
-	var ignored *IgnoredError
-	return s.Outcome == Skipped && errors.As(s.Err, &ignored)
+	_, ignored := errors.AsType[*IgnoredError](s.Err)
+	return s.Outcome == Skipped && ignored
 }
 
 // stepJSON is a Step in plans, journals and reports.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +43,7 @@ func (e *Evaluation) begin(ctx context.Context, t engine.Target, reasons bool) *
 	return &pass{Evaluation: e, ctx: ctx, world: e.world.Watched(), target: t, rec: &recorder{
 		reasons: reasons, states: e.options.States, live: t.Written == nil,
 		steps: make([]engine.Step, 0, min(len(e.own), 16)), state: before, before: before,
-		typ: func() diff.Type { return e.typeOf(ctx, before.GroupVersionKind()) },
+		typ: sync.OnceValue(func() diff.Type { return e.typeOf(ctx, before.GroupVersionKind()) }),
 	}}
 }
 
