@@ -17,17 +17,14 @@ import (
 // their values.
 func Compare(before, after map[string]any, t Type) []engine.FieldChange {
 	c := comparisons.Get().(*comparison)
+	defer comparisons.Put(c)
+	c.fields = c.fields[:0]
 	var path [12]fieldpath.PathElement
 	c.maps(path[:0], before, after, t)
-	fields := append([]engine.FieldChange(nil), c.fields...) // without room for more
-	clear(c.fields)
-	c.fields = c.fields[:0]
-	comparisons.Put(c)
-	return fields
+	return append([]engine.FieldChange(nil), c.fields...) // a list that grows takes twice the room
 }
 
-//nolint:gochecknoglobals // what is in it is unused
-var comparisons = sync.Pool{New: func() any { return &comparison{} }}
+var comparisons = sync.Pool{New: func() any { return &comparison{} }} //nolint:gochecknoglobals // spare room
 
 // Equal reports whether Compare finds no difference between two values.
 func Equal(a, b any, t Type) bool {
@@ -44,20 +41,13 @@ func (c *comparison) add(p fieldpath.Path, k engine.ChangeKind, from, to any) {
 	c.fields = append(c.fields, engine.FieldChange{Path: own, Kind: k, From: from, To: to})
 }
 
-// child returns p with one more element, in its own memory: sibling paths must not share a backing array.
-func child(p fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
-	q := make(fieldpath.Path, len(p)+1)
-	copy(q, p)
-	q[len(p)] = e
-	return q
-}
-
+// field and index return p with one more element, in its own memory: sibling paths must not share an array.
 func field(p fieldpath.Path, name string) fieldpath.Path {
-	return child(p, fieldpath.PathElement{FieldName: &name})
+	return append(slices.Clip(p), fieldpath.PathElement{FieldName: &name})
 }
 
 func index(p fieldpath.Path, i int) fieldpath.Path {
-	return child(p, fieldpath.PathElement{Index: &i})
+	return append(slices.Clip(p), fieldpath.PathElement{Index: &i})
 }
 
 func (c *comparison) values(p fieldpath.Path, a, b any, t Type) {
@@ -88,8 +78,7 @@ func (c *comparison) maps(p fieldpath.Path, a, b map[string]any, t Type) {
 		return
 	}
 	var few [8]string
-	names := few[:0]
-	names = unlike(names, a, b)
+	names := unlike(few[:0], a, b)
 	slices.Sort(names)
 	for _, name := range names {
 		x, inA := a[name]
@@ -171,13 +160,9 @@ func number(v any) (float64, bool) {
 
 // Shared reports whether two maps, or two non-empty lists, are the same in memory.
 func Shared(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		return engine.Identical(a, b)
-	case []any:
-		return len(x) > 0 && engine.Identical(a, b)
-	}
-	return false
+	list, _ := a.([]any)
+	_, isMap := a.(map[string]any)
+	return (isMap || len(list) > 0) && engine.Identical(a, b)
 }
 
 // Same reports whether two values have the same content. It skips shared parts, and compares numbers by

@@ -4,29 +4,6 @@ package diff
 // it, and after the result on decoded. Unchanged values keep their spelling, and defaults stay away. Nothing
 // is modified; the result refers to the values of all three.
 func AsWritten(written, decoded, after map[string]any, t Type) map[string]any {
-	return writtenMap(written, decoded, after, t)
-}
-
-func writtenValue(written, decoded, after any, t Type) any {
-	if Shared(written, decoded) {
-		return after
-	}
-	switch after := after.(type) {
-	case map[string]any:
-		if d, ok := decoded.(map[string]any); ok {
-			w, _ := written.(map[string]any)
-			return writtenMap(w, d, after, t)
-		}
-	case []any:
-		d, ok := decoded.([]any)
-		if w, isList := written.([]any); ok && isList && len(w) == len(d) {
-			return writtenList(w, d, after, t)
-		}
-	}
-	return after
-}
-
-func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 	out := make(map[string]any, len(after))
 	for name, v := range written {
 		if _, known := decoded[name]; !known {
@@ -48,6 +25,25 @@ func writtenMap(written, decoded, after map[string]any, t Type) map[string]any {
 		}
 	}
 	return out
+}
+
+func writtenValue(written, decoded, after any, t Type) any {
+	if Shared(written, decoded) {
+		return after
+	}
+	switch after := after.(type) {
+	case map[string]any:
+		if d, ok := decoded.(map[string]any); ok {
+			w, _ := written.(map[string]any)
+			return AsWritten(w, d, after, t)
+		}
+	case []any:
+		d, ok := decoded.([]any)
+		if w, isList := written.([]any); ok && isList && len(w) == len(d) {
+			return writtenList(w, d, after, t)
+		}
+	}
+	return after
 }
 
 func writtenList(written, decoded, after []any, t Type) []any {

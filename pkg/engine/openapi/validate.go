@@ -149,18 +149,12 @@ func (f *invalid) value(at fieldpath.Path, value any, t typed) {
 	}
 	switch value := value.(type) {
 	case map[string]any:
-		if f.strict {
-			f.required(at, t, func(name string) bool {
-				of, _ := t.property(name)
-				_, there := value[name]
-				return !there && (of == nil || of.Default == nil)
-			})
-		}
-		var few [16]string
-		names := few[:0]
-		for name := range value {
-			names = append(names, name)
-		}
+		f.required(at, t, func(name string) bool {
+			of, _ := t.property(name)
+			_, there := value[name]
+			return f.strict && !there && (of == nil || of.Default == nil)
+		})
+		names := slices.AppendSeq(make([]string, 0, len(value)), maps.Keys(value))
 		slices.Sort(names)
 		for _, name := range names {
 			below := append(at, fieldpath.PathElement{FieldName: &name}) // see above

@@ -25,15 +25,12 @@ const (
 	packedNull
 )
 
+// The limits of a dictionary.
 const (
-	// maxKnown is the maximum of strings in a dictionary, besides the keys of maps.
-	maxKnown = 1 << 15
-	// maxKnownText is the maximum of their length.
-	maxKnownText = 40
-	// maxKnownTrees is the maximum of maps and lists in it.
-	maxKnownTrees = 1 << 12
-	// maxKnownTree is the maximum of bytes of such a one: it has up to four fields, as a port or a mount.
-	maxKnownTree = 16
+	maxKnown      = 1 << 15 // strings, besides the keys of maps
+	maxKnownText  = 40      // their bytes
+	maxKnownTrees = 1 << 12 // maps and lists
+	maxKnownTree  = 16      // their bytes: up to four fields, as in a port or a mount
 )
 
 // Dictionary has the parts that many objects share: keys, short strings, and small maps and lists. Only Pack
@@ -46,15 +43,18 @@ type Dictionary struct {
 
 // Pack packs a value. It reports false for types that decoding JSON does not make.
 func (d *Dictionary) Pack(value any) (Value, bool) {
+	if d.numbers == nil {
+		d.numbers, d.trees = map[string]uint64{}, map[string]uint64{}
+	}
 	text, ok := d.append(nil, value)
 	return Value(text), ok
 }
 
 func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
+	start := len(to)
 	switch v := value.(type) {
 	case map[string]any:
-		start := len(to)
-		to = begin(to, packedMap, len(v))
+		to = binary.AppendUvarint(append(to, packedMap), uint64(len(v)))
 		for key, below := range v {
 			to = binary.AppendUvarint(to, d.add(key))
 			if to, ok = d.append(to, below); !ok {
@@ -63,8 +63,7 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 		}
 		return d.share(to, start), v != nil
 	case []any:
-		start := len(to)
-		to = begin(to, packedList, len(v))
+		to = binary.AppendUvarint(append(to, packedList), uint64(len(v)))
 		for _, below := range v {
 			if to, ok = d.append(to, below); !ok {
 				return nil, false
@@ -88,30 +87,18 @@ func (d *Dictionary) append(to []byte, value any) (_ []byte, ok bool) {
 	return nil, false
 }
 
-// share replaces a small map or list, which is packed from start on, by its number. Nobody may share a whole
-// value.
+// share replaces a small map or list below the whole value, packed from start on, by its number.
 func (d *Dictionary) share(to []byte, start int) []byte {
-	if start == 0 || len(to)-start > maxKnownTree {
+	number, known := d.trees[string(to[start:])]
+	if start == 0 || !known && (len(to)-start > maxKnownTree || len(d.trees) == maxKnownTrees) {
 		return to
 	}
-	number, known := d.trees[string(to[start:])]
-	switch {
-	case known:
-	case len(d.trees) == maxKnownTrees:
-		return to
-	default:
-		if d.trees == nil {
-			d.trees = map[string]uint64{}
-		}
+	if !known {
 		tree := string(to[start:])
 		number = uint64(len(d.values))
 		d.trees[tree], d.values = number, append(d.values, d.Unpack(Value(tree)))
 	}
 	return binary.AppendUvarint(append(to[:start], packedKnown), number)
-}
-
-func begin(to []byte, kind byte, length int) []byte {
-	return binary.AppendUvarint(append(to, kind), uint64(length)) // a length is not negative
 }
 
 func (d *Dictionary) appendText(to []byte, text string) []byte {
@@ -129,9 +116,6 @@ func (d *Dictionary) appendText(to []byte, text string) []byte {
 func (d *Dictionary) add(text string) uint64 {
 	number, known := d.numbers[text]
 	if !known {
-		if d.numbers == nil {
-			d.numbers = map[string]uint64{}
-		}
 		text = strings.Clone(text) // it may be a part of a document
 		number = uint64(len(d.values))
 		d.numbers[text], d.values = number, append(d.values, text)

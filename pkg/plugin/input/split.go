@@ -48,6 +48,9 @@ func (s *splitter) next() (part, error) {
 			s.done = true
 			return part{}, err
 		}
+		if s.room = nil; cap(p.text) <= maxRoom {
+			s.room, p.text = p.text, bytes.Clone(p.text)
+		}
 		p.text = bytes.TrimPrefix(p.text, []byte(byteOrderMark))
 		if hasContent(p.text) {
 			return p, nil
@@ -57,13 +60,8 @@ func (s *splitter) next() (part, error) {
 }
 
 // cut reads up to the next marker or the end.
-func (s *splitter) cut() (p part, err error) {
-	p = part{line: s.line + 1, text: s.room[:0]}
-	defer func() {
-		if s.room = nil; cap(p.text) <= maxRoom {
-			s.room, p.text = p.text, bytes.Clone(p.text)
-		}
-	}()
+func (s *splitter) cut() (part, error) {
+	p := part{line: s.line + 1, text: s.room[:0]}
 	if s.pending != nil {
 		p.text, p.line, s.pending = append(p.text, s.pending...), s.line, nil
 	}

@@ -81,28 +81,22 @@ func (v *Varieties) Add(fields []engine.FieldChange) {
 
 var hashSeed = maphash.MakeSeed() //nolint:gochecknoglobals // it does not change
 
-type member struct {
-	name  string
-	value uint64
-}
-
 // hashOf returns the hash of a JSON value.
 func hashOf(value any) uint64 {
+	var sum uint64 // in any order
 	switch v := value.(type) {
 	case map[string]any:
-		sum := uint64(1)
-		for name, below := range v { // in any order
-			sum += maphash.Comparable(hashSeed, member{name, hashOf(below)})
+		for name, below := range v {
+			sum += maphash.Comparable(hashSeed, [...]any{name, hashOf(below)})
 		}
-		return sum
 	case []any:
-		sum := uint64(0)
-		for _, item := range v {
-			sum = maphash.Comparable(hashSeed, [...]uint64{sum, hashOf(item)})
+		for i, item := range v {
+			sum += maphash.Comparable(hashSeed, [...]any{i, hashOf(item)})
 		}
-		return sum
+	default:
+		return maphash.Comparable(hashSeed, value)
 	}
-	return maphash.Comparable(hashSeed, value)
+	return sum
 }
 
 // leaf returns the path and value of a field. Of a map with one field that is added or removed, it returns
