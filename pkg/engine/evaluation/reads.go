@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -16,13 +17,15 @@ type reads struct {
 	mu   sync.Mutex
 	read map[engine.ObjectKey]bool // as World.Noted has it
 
-	changed keys
+	seed    maphash.Seed
+	changed map[uint64]bool           // hashes of keys: there may be many, and a note is all that depends on it
 	kinds   map[engine.ObjectKey]bool // of these, in their namespaces
 }
 
 // observe returns a world that notes the reads in its views.
 func (r *reads) observe(w *engine.World) *engine.World {
-	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, keys{}, map[engine.ObjectKey]bool{}
+	r.read, r.changed, r.kinds = map[engine.ObjectKey]bool{}, map[uint64]bool{}, map[engine.ObjectKey]bool{}
+	r.seed = maphash.MakeSeed()
 	out := *w
 	out.Noted = r.noteRead
 	return &out
@@ -39,7 +42,7 @@ func (r *reads) noteRead(key engine.ObjectKey) {
 // noteChange notes an object that the run changes. It is called by one goroutine.
 func (r *reads) noteChange(key engine.ObjectKey) {
 	key.Subresource = ""
-	r.changed.add(key)
+	r.changed[maphash.Comparable(r.seed, key.Named())] = true
 	r.kinds[engine.ObjectKey{GroupKind: key.GroupKind, Namespace: key.Namespace}] = true
 }
 
@@ -56,7 +59,7 @@ func (r *reads) outdated() []string {
 			}
 			key.Kind = k.Kind
 			switch {
-			case key.Name != "" && r.changed.has(key):
+			case key.Name != "" && r.changed[maphash.Comparable(r.seed, key.Named())]:
 				out = append(out, key.String())
 			case key.Name == "" && cmp.Or(key.Namespace, k.Namespace) == k.Namespace:
 				out = append(out,
