@@ -8,12 +8,30 @@ import (
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// The values of GOGC: a higher one takes less time, and more memory than a run may have.
+// The values of GOGC.
 const (
-	garbage        = 300
-	garbageOfFiles = 100 // besides the headroom
+	garbage        = 100 // besides the headroom
 	garbageOfWrite = 125 // besides the changes, which are held until they are written
 )
+
+// The sizes of the headroom, in bytes: more takes less time, and more memory than a run may have.
+const (
+	headroomOfAll   = 48 << 20
+	headroomOfFiles = 64 << 20 // besides that of all
+)
+
+// headroom counts as live for the garbage collector, which therefore runs less often. None of it is ever
+// touched, so that it is not resident.
+//
+//nolint:gochecknoglobals // of the process
+var headroom [][]byte
+
+// addHeadroom adds to the headroom, unless the memory limit, which counts it, is small.
+func addHeadroom(size int) {
+	if debug.SetMemoryLimit(-1) >= 16*int64(size) {
+		headroom = append(headroom, make([]byte, size))
+	}
+}
 
 func setGarbage(percent int) {
 	if os.Getenv("GOGC") == "" {
@@ -21,30 +39,20 @@ func setGarbage(percent int) {
 	}
 }
 
-// headroom counts as live for the garbage collector, which therefore runs less often. None of it is ever
-// touched, so that it is not resident.
-//
-//nolint:gochecknoglobals,unused // of the process
-var headroom []byte
-
-// headroomSize, in bytes, is small beside the memory limit of most machines, which counts it.
-const headroomSize = 112 << 20
-
 // SaveTime takes memory to collect garbage less often, for a run on files.
-func SaveTime() {
-	if debug.SetMemoryLimit(-1) >= 8*headroomSize {
-		headroom = make([]byte, headroomSize)
-		setGarbage(garbageOfFiles)
-	}
-}
+func SaveTime() { addHeadroom(headroomOfFiles) }
 
 // SaveMemory takes time to collect garbage more often, for a run that holds all its changes.
-func SaveMemory() { setGarbage(garbageOfWrite) }
+func SaveMemory() {
+	headroom = nil
+	setGarbage(garbageOfWrite)
+}
 
 // SetMemoryLimit sets the soft memory limit of the process and returns it in bytes.
 func SetMemoryLimit() int64 {
-	setGarbage(garbage)
 	most := limit.Memory(machine(), container())
 	debug.SetMemoryLimit(most)
+	setGarbage(garbage)
+	addHeadroom(headroomOfAll)
 	return most
 }
