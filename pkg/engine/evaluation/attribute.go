@@ -59,11 +59,11 @@ func (p *pass) change(t engine.Target, scoped bool) (*engine.Change, error) {
 // between lists the differences between two states of an object, unless the new values are too large.
 func between(before, after *unstructured.Unstructured, t diff.Type) ([]engine.FieldChange, error) {
 	fields := diff.Compare(before.Object, after.Object, t)
-	written := make([]any, len(fields))
+	size := 0
 	for i := range fields {
-		written[i] = fields[i].To
+		size += limit.Bytes(fields[i].To)
 	}
-	return fields, limit.Value(written)
+	return fields, limit.Size(size)
 }
 
 // writers are the steps that changed an object, to find the writer of a field.
