@@ -144,9 +144,9 @@ func compileOldPatches(patch any) (compiledPatch, error) {
 // decodedSize bounds the decoded size of a patch, as a multiple of its source.
 const decodedSize = 8
 
-// compileJSONPatch reads a patch that is a string, or the list from a patch that is a single variable.
 var parsedPatch = engine.Cached(patching.ParseJSONPatch) //nolint:gochecknoglobals // immutable
 
+// compileJSONPatch reads a patch that is a string, or the list from a patch that is a single variable.
 func compileJSONPatch(patch any) (compiledPatch, error) {
 	switch p := patch.(type) {
 	case []any:
