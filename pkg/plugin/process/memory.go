@@ -4,32 +4,30 @@ package process
 import (
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/kubectl-mutate/kubectl-mutate/pkg/engine/limit"
 )
 
-// The values of GOGC.
+// The values of GOGC, besides the headroom.
 const (
-	garbage        = 100 // besides the headroom
-	garbageOfWrite = 125 // besides the changes, which are held until they are written
+	garbage        = 100
+	garbageOfWrite = 75 // besides the changes, which are held until they are written
 )
 
-// The sizes of the headroom, in bytes: more takes less time, and more memory than a run may have.
-const (
-	headroomOfAll   = 48 << 20
-	headroomOfFiles = 64 << 20 // besides that of all
-)
-
-// headroom counts as live for the garbage collector, which therefore runs less often. None of it is ever
-// touched, so that it is not resident.
+// The headrooms count as live for the garbage collector, which therefore runs less often. They are never
+// touched, so that they are not resident. More of them takes less time, and more memory than a run may have.
 //
-//nolint:gochecknoglobals // of the process
-var headroom [][]byte
+//nolint:gochecknoglobals // of the process, once for all runs in it
+var (
+	headroomOfAll   = sync.OnceValue(func() []byte { return make([]byte, 48<<20) })
+	headroomOfFiles = sync.OnceValue(func() []byte { return make([]byte, 64<<20) }) // besides that of all
+)
 
-// addHeadroom adds to the headroom, unless the memory limit, which counts it, is small.
-func addHeadroom(size int) {
-	if debug.SetMemoryLimit(-1) >= 16*int64(size) {
-		headroom = append(headroom, make([]byte, size))
+// addHeadroom adds a headroom, unless the memory limit, which counts it, is small.
+func addHeadroom(room func() []byte) {
+	if debug.SetMemoryLimit(-1) >= 1<<30 {
+		room()
 	}
 }
 
@@ -43,10 +41,7 @@ func setGarbage(percent int) {
 func SaveTime() { addHeadroom(headroomOfFiles) }
 
 // SaveMemory takes time to collect garbage more often, for a run that holds all its changes.
-func SaveMemory() {
-	headroom = nil
-	setGarbage(garbageOfWrite)
-}
+func SaveMemory() { setGarbage(garbageOfWrite) }
 
 // SetMemoryLimit sets the soft memory limit of the process and returns it in bytes.
 func SetMemoryLimit() int64 {
