@@ -172,8 +172,13 @@ func (r *Reader) readStream(ctx context.Context, content stream, input Files,
 	r.buffer.Reset(content)
 	documents := splitter{from: r.buffer, limit: cmp.Or(r.MaxDocument, defaultMaxDocument)}
 	aliases := aliasBudget
+	next := documents.ahead()
+	defer func() { _, _ = next() }() // the buffer is used again
 	for {
-		parts, end := documents.batch()
+		parts, end := next()
+		if end == nil {
+			next = documents.ahead()
+		}
 		for _, part := range parts {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

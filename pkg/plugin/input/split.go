@@ -177,6 +177,18 @@ func (s *splitter) batch() (parts []part, err error) {
 	return parts, err
 }
 
+// ahead begins to read the next batch, and returns a function that waits for it.
+func (s *splitter) ahead() (wait func() (parts []part, err error)) {
+	var parts []part
+	var err error
+	var reading sync.WaitGroup
+	reading.Go(func() { parts, err = s.batch() })
+	return func() ([]part, error) {
+		reading.Wait()
+		return parts, err
+	}
+}
+
 // decodeAhead decodes a document as decode would, unless it is large or takes more than its content.
 func (p *part) decodeAhead() {
 	if len(p.text) > batchBytes || looksLikeJSON(p.text) || bytes.Contains(p.text, []byte("items")) {
