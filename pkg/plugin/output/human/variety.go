@@ -90,6 +90,7 @@ func hashOf(value any) uint64 {
 			sum += maphash.Comparable(hashSeed, [...]any{name, hashOf(below)})
 		}
 	case []any:
+		sum = 1 // not an empty map
 		for i, item := range v {
 			sum += maphash.Comparable(hashSeed, [...]any{i, hashOf(item)})
 		}
