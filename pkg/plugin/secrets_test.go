@@ -78,8 +78,8 @@ var separators = regexp.MustCompile(`[^a-z0-9]+`)
 
 func plainLetters(text string) string { return separators.ReplaceAllString(strings.ToLower(text), "") }
 
-// numbers that a run makes: digests, IDs, ports, times, processes in the head of a line of the log.
-var runNumbers = regexp.MustCompile(`\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*( +\d+ [a-z_]+\.go:\d+\])?|klog.*?\]|delay="[0-9.]+m?s"`)
+// numbers that a run makes: digests, IDs, directories, ports, times, processes in the head of a line of the log.
+var runNumbers = regexp.MustCompile(`Test[A-Za-z]+\d+|\b[0-9a-f]{8,}\b|127\.0\.0\.1:\d+|\d\d:\d\d:\d\d[.\d]*( +\d+ [a-z_]+\.go:\d+\])?|klog.*?\]|delay="[0-9.]+m?s"`)
 
 // secretIn returns what a string shows of the Secret, and what stands around it.
 func secretIn(text string) string {
